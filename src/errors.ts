@@ -1,0 +1,61 @@
+/** The closed set of reasons for which Tenantry itself fails. A job's own failure is data, not one of these. */
+export type ErrorCode =
+  | 'CONFIGURATION'
+  | 'DATABASE_UNREACHABLE'
+  | 'ISOLATION_LEVEL'
+  | 'LEASE_LOST'
+  | 'MIGRATION_REQUIRED'
+  | 'PAYLOAD_INVALID'
+  | 'PAYLOAD_TOO_LARGE'
+  | 'QUERY_FAILED'
+  | 'SHUTDOWN'
+  | 'UNKNOWN_KIND'
+
+/** Every operational error of Tenantry: a stable `code` to test for, a message that says what to do, and its cause. */
+export class TenantryError extends Error {
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'TenantryError'
+    this.code = code
+  }
+}
+
+/** An option, an environment variable or an argument that cannot be used. The message names the value and the remedy. */
+export class ConfigurationError extends TenantryError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('CONFIGURATION', message, options)
+    this.name = 'ConfigurationError'
+  }
+}
+
+/** The payload was refused before any SQL was sent. `path` leads to the offending member, as in `$.lines[3].price`. */
+export class PayloadError extends TenantryError {
+  readonly path: string
+
+  constructor(code: 'PAYLOAD_INVALID' | 'PAYLOAD_TOO_LARGE', path: string, message: string, options?: ErrorOptions) {
+    super(code, message, options)
+    this.name = 'PayloadError'
+    this.path = path
+  }
+}
+
+/** The job is no longer ours: its lease ran out and was reclaimed. Whatever this attempt did must not be settled. */
+export class LeaseLostError extends TenantryError {
+  readonly jobId: string
+
+  constructor(jobId: string, detail = 'raise leaseMs, or make the handler yield to the event loop more often') {
+    super('LEASE_LOST', `the lease of job ${jobId} was lost while it was running; ${detail}`)
+    this.name = 'LeaseLostError'
+    this.jobId = jobId
+  }
+}
+
+/** The worker is stopping and the time for draining is over. The job goes back to its queue. */
+export class ShutdownError extends TenantryError {
+  constructor() {
+    super('SHUTDOWN', 'the worker is shutting down; the job is released and another worker will run it')
+    this.name = 'ShutdownError'
+  }
+}
