@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { inject, onTestFinished } from 'vitest'
+
+export interface SchemaOptions {
+  /** Any name; random by default. */
+  readonly schema?: string
+}
+
+/** A schema of its own on the test server. Dropped when its test has passed, kept for a look when it has failed. */
+export interface TestSchema {
+  readonly schema: string
+  /** The schema's name as it stands in SQL. */
+  readonly quoted: string
+  readonly connectionString: string
+  readonly pool: pg.Pool
+  /** Rows as node-postgres parses them by default. */
+  query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>
+  /** Another session, ended with the schema. */
+  connect(): Promise<pg.Client>
+  /** Ends the connections and drops the schema. Called at the end of the test in which the schema was created. */
+  drop(): Promise<void>
+}
+
+/** Call it inside a test or in `beforeEach`. In `beforeAll` use `createSharedSchema` and drop it in `afterAll`. */
+export async function createSchema(options: SchemaOptions = {}): Promise<TestSchema> {
+  const created = await createSharedSchema(options)
+  onTestFinished(async ({ task }) => {
+    await (task.result?.state === 'fail' ? created.end() : created.drop())
+  })
+  return created
+}
+
+export async function createSharedSchema(options: SchemaOptions = {}): Promise<TestSchema & { end(): Promise<void> }> {
+  const connectionString = inject('databaseUrl')
+  const schema = options.schema ?? `test_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  const quoted = pg.escapeIdentifier(schema)
+  const pool = new pg.Pool({ connectionString, max: 4 })
+  pool.on('error', () => {})
+  const clients: pg.Client[] = []
+  const end = async () => {
+    await Promise.all(clients.map((client) => client.end().catch(() => {})))
+    await pool.end()
+  }
+  await pool.query(`create schema ${quoted}`)
+  return {
+    schema,
+    quoted,
+    connectionString,
+    pool,
+    end,
+    query: async <Row>(text: string, values: readonly unknown[] = []) =>
+      (await pool.query(text, [...values])).rows as Row[],
+    connect: async () => {
+      const client = new pg.Client({ connectionString })
+      client.on('error', () => {})
+      clients.push(client)
+      await client.connect()
+      return client
+    },
+    drop: async () => {
+      await end()
+      await dropSchema(connectionString, quoted)
+    },
+  }
+}
+
+async function dropSchema(connectionString: string, quoted: string): Promise<void> {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  try {
+    await client.query(`drop schema if exists ${quoted} cascade`)
+  } finally {
+    await client.end()
+  }
+}
