@@ -1,0 +1,73 @@
+-- breaking: no
+-- The FIFO claim: oldest first whatever the tenant, side by side with other claims. The control, and right for queues of one tenant.
+
+create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns bigint[]
+language plpgsql
+as $tenantry$
+declare
+  _quotas integer[];
+  _ids bigint[];
+begin
+  perform :schema.promote_v1(_queue, _kinds);
+  -- With several kinds, look first (without locking) how many of each are among the oldest, so that no row is locked in vain.
+  -- What others have locked is not seen here: then a kind gives less than its quota, and the rest is taken without quotas.
+  _quotas := array_fill(_count, array[cardinality(_kinds)]);
+  if cardinality(_kinds) > 1 then
+    select array_agg(coalesce(oldest.jobs, 0)::integer order by wanted.number) into _quotas
+    from unnest(_kinds) with ordinality as wanted (kind, number)
+    left join (
+      select head.kind, count(*) as jobs
+      from (
+        select wanted.kind
+        from unnest(_kinds) as wanted (kind)
+        cross join lateral (
+          select job.order_at, job.id
+          from :schema.job
+          where job.queue = _queue and job.kind = wanted.kind and job.state = 'available'
+          order by job.order_at, job.id
+          limit _count
+        ) as job
+        order by job.order_at, job.id
+        limit _count
+      ) as head
+      group by head.kind
+    ) as oldest on oldest.kind = wanted.kind;
+  end if;
+
+  _ids := :schema.take_oldest_v1(_queue, _lease_id, _kinds, _quotas, _count);
+  if cardinality(_kinds) > 1 and cardinality(_ids) < _count then
+    _ids := _ids || :schema.take_oldest_v1(_queue, _lease_id, _kinds,
+      array_fill(_count, array[cardinality(_kinds)]), _count - cardinality(_ids));
+  end if;
+  return _ids;
+end $tenantry$;
+
+-- Takes the oldest jobs of each kind up to its quota, and up to _count in all.
+create function :schema.take_oldest_v1(_queue text, _lease_id uuid, _kinds text[], _quotas integer[], _count integer) returns bigint[]
+language plpgsql
+as $tenantry$
+declare
+  _ids bigint[];
+begin
+  with oldest as materialized (
+    select job.id, job.order_at
+    from unnest(_kinds, _quotas) as wanted (kind, quota)
+    cross join lateral (
+      select job.id, job.order_at
+      from :schema.job
+      where job.queue = _queue and job.kind = wanted.kind and job.state = 'available'
+      order by job.order_at, job.id
+      limit wanted.quota
+      for no key update skip locked
+    ) as job
+    limit _count
+  )
+  select array_agg(oldest.id order by oldest.order_at, oldest.id) into _ids from oldest;
+  if _ids is null then
+    return '{}';
+  end if;
+  update :schema.job
+  set state = 'running', attempt = attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+  where job.id = any (_ids);
+  return _ids;
+end $tenantry$;

@@ -1,0 +1,154 @@
+-- breaking: no
+-- Settling: every statement names the lease, so a former owner changes nothing. Answers hold the ids that were accepted;
+-- an id that is missing had lost its lease. Rows are taken in the order of their ids, so that batches cannot deadlock.
+
+-- Completes jobs. They leave the hot table here and go to the history unless the queue keeps none.
+create function :schema.complete_v1(_queue text, _ids bigint[], _lease_ids uuid[], _finished_leases uuid[]) returns setof text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _history text;
+begin
+  select queue.history into _history from :schema.queue where queue.name = _queue;
+  if _history = 'none' then
+    return query
+    delete from :schema.job
+    using unnest(_ids, _lease_ids) as settled (id, lease_id)
+    where job.id = settled.id and job.lease_id = settled.lease_id
+    returning job.id::text;
+  else
+    return query
+    with completed as (
+      delete from :schema.job
+      using unnest(_ids, _lease_ids) as settled (id, lease_id)
+      where job.id = settled.id and job.lease_id = settled.lease_id
+      returning job.*
+    ),
+    kept as (
+      insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+        claimed_at, finalized_at, payload, errors, retention)
+      select completed.id, completed.queue, completed.kind, completed.tenant, 'completed', completed.priority, completed.attempt,
+        completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
+        case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
+      from completed
+    )
+    select completed.id::text from completed;
+  end if;
+  if cardinality(_finished_leases) > 0 then
+    delete from :schema.lease
+    where lease.id = any (_finished_leases)
+      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
+  end if;
+end $tenantry$;
+
+-- Gives jobs back. retry: due after the delay, with the error; snooze: due after the delay, the attempt does not count;
+-- release: available at once in its old place, the attempt does not count.
+create function :schema.requeue_v1(
+  _queue text, _ids bigint[], _lease_ids uuid[], _outcomes text[], _delays_ms double precision[], _errors jsonb[], _finished_leases uuid[]
+) returns setof text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _accepted text[];
+  _queues text[];
+  _kinds text[];
+  _tenants text[];
+begin
+  with requeued as (
+    update :schema.job
+    set state = case when settled.delay_ms > 0 then cast('scheduled' as :schema.job_state) else 'available' end,
+        lease_id = null,
+        attempt = job.attempt - (settled.outcome <> 'retry')::integer,
+        run_at = case when settled.outcome = 'release' then job.run_at else settled.due end,
+        order_at = case when settled.outcome = 'release' then job.order_at else settled.due - job.priority * interval '1 minute' end,
+        errors = case when settled.error is null then job.errors else :schema.append_error_v1(job.errors, job.attempt, settled.error) end
+    from (
+      select given.*, clock_timestamp() + given.delay_ms * interval '1 millisecond' as due
+      from unnest(_ids, _lease_ids, _outcomes, _delays_ms, _errors) as given (id, lease_id, outcome, delay_ms, error)
+    ) as settled
+    where job.id = settled.id and job.lease_id = settled.lease_id
+    returning job.id, job.queue, job.kind, job.tenant, job.state
+  )
+  select array_agg(requeued.id::text),
+         array_agg(requeued.queue) filter (where requeued.state = 'available'),
+         array_agg(requeued.kind) filter (where requeued.state = 'available'),
+         array_agg(requeued.tenant) filter (where requeued.state = 'available')
+  into _accepted, _queues, _kinds, _tenants
+  from requeued;
+  if _queues is not null then
+    perform :schema.signal_v1(_queues, _kinds, _tenants);
+  end if;
+  if _accepted is not null then
+    perform :schema.wake_v1(array[_queue]);
+  end if;
+  if cardinality(_finished_leases) > 0 then
+    delete from :schema.lease
+    where lease.id = any (_finished_leases)
+      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
+  end if;
+  return query select unnest(_accepted);
+end $tenantry$;
+
+-- Ends jobs without success: cancelled (kept as the queue says) or discarded (always kept whole).
+create function :schema.finalize_v1(
+  _queue text, _ids bigint[], _lease_ids uuid[], _states text[], _errors jsonb[], _finished_leases uuid[]
+) returns setof text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _history text;
+begin
+  select queue.history into _history from :schema.queue where queue.name = _queue;
+  return query
+  with finalized as (
+    delete from :schema.job
+    using unnest(_ids, _lease_ids, _states, _errors) as settled (id, lease_id, state, error)
+    where job.id = settled.id and job.lease_id = settled.lease_id
+    returning job.*, settled.state as final_state, settled.error
+  ),
+  kept as (
+    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+      claimed_at, finalized_at, payload, errors, retention)
+    select finalized.id, finalized.queue, finalized.kind, finalized.tenant, finalized.final_state, finalized.priority,
+      finalized.attempt, finalized.max_attempts, finalized.run_at, finalized.created_at, finalized.claimed_at, clock_timestamp(),
+      case when _history = 'keep-without-payload' and finalized.final_state <> 'discarded' then null else finalized.payload end,
+      case when finalized.error is null then finalized.errors
+           else :schema.append_error_v1(finalized.errors, finalized.attempt, finalized.error) end,
+      case finalized.final_state when 'discarded' then 'discarded' else 'settled' end
+    from finalized
+    where finalized.final_state = 'discarded' or _history is distinct from 'none'
+  )
+  select finalized.id::text from finalized;
+  if cardinality(_finished_leases) > 0 then
+    delete from :schema.lease
+    where lease.id = any (_finished_leases)
+      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
+  end if;
+end $tenantry$;
