@@ -48,11 +48,7 @@ export function expected(name: string, what: string, value: unknown, remedy?: st
  * Refuses option names that nobody reads: a misspelt option that is silently ignored is found in production.
  * `what` names the receiver, as in "defineJob".
  */
-export function checkKnownOptions(
-  what: string,
-  given: unknown,
-  known: readonly string[],
-): asserts given is Readonly<Record<string, unknown>> {
+export function checkKnownOptions(what: string, given: unknown, known: readonly string[]): asserts given is object {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw expected(`the options of ${what}`, 'an object', given)
   }
