@@ -41,3 +41,6 @@ export const SETTLE_BATCH_MAX = 500
 
 /** Longest a statement of ours waits for a lock, as the second article advises for the worker's role. Also in the SQL. */
 export const LOCK_TIMEOUT_MS = 3_000
+
+/** `timeoutMs` of a definition: what setTimeout can wait, 24.8 days. It fires a longer one at once. */
+export const TIMEOUT_MS_MAX = 2 ** 31 - 1
