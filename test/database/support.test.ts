@@ -3,8 +3,8 @@ import { createSchema, createSharedSchema } from '../support/database.js'
 import { until } from '../support/until.js'
 
 test('a test has a schema of its own on a real server', async () => {
-  const { schema, query } = await createSchema()
-  await query(`create table ${schema}.thing (id int)`)
+  const { schema, quoted, query } = await createSchema()
+  await query(`create table ${quoted}.thing (id int)`)
   const [row] = await query<{ version: number; schema: string }>(
     `select current_setting('server_version_num')::int as version, to_regclass($1)::regclass::text as schema`,
     [`${schema}.thing`],

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
+import { migrate } from '../../src/store/migrate.js'
 
 export interface SchemaOptions {
   /** Any name; random by default. */
   readonly schema?: string
+  /** False leaves the schema uncreated, for tests of the migrations themselves. */
+  readonly migrated?: boolean
 }
 
 /** A schema of its own on the test server. Dropped when its test has passed, kept for a look when it has failed. */
@@ -17,7 +20,7 @@ export interface TestSchema {
   /** Rows as node-postgres parses them by default. */
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>
   /** Another session, ended with the schema. */
-  connect(): Promise<pg.Client>
+  connect(config?: pg.ClientConfig): Promise<pg.Client>
   /** Ends the connections and drops the schema. Called at the end of the test in which the schema was created. */
   drop(): Promise<void>
 }
@@ -42,22 +45,23 @@ export async function createSharedSchema(options: SchemaOptions = {}): Promise<T
     await Promise.all(clients.map((client) => client.end().catch(() => {})))
     await pool.end()
   }
-  await pool.query(`create schema ${quoted}`)
+  const connect = async (config: pg.ClientConfig = {}) => {
+    const client = new pg.Client({ connectionString, ...config })
+    client.on('error', () => {})
+    clients.push(client)
+    await client.connect()
+    return client
+  }
+  if (options.migrated !== false) await migrateOnce(connectionString, schema)
   return {
     schema,
     quoted,
     connectionString,
     pool,
     end,
+    connect,
     query: async <Row>(text: string, values: readonly unknown[] = []) =>
       (await pool.query(text, [...values])).rows as Row[],
-    connect: async () => {
-      const client = new pg.Client({ connectionString })
-      client.on('error', () => {})
-      clients.push(client)
-      await client.connect()
-      return client
-    },
     drop: async () => {
       await end()
       await dropSchema(connectionString, quoted)
@@ -65,10 +69,22 @@ export async function createSharedSchema(options: SchemaOptions = {}): Promise<T
   }
 }
 
+async function migrateOnce(connectionString: string, schema: string): Promise<void> {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  try {
+    await migrate(client, { schema })
+  } finally {
+    await client.end()
+  }
+}
+
 async function dropSchema(connectionString: string, quoted: string): Promise<void> {
   const client = new pg.Client({ connectionString })
   await client.connect()
   try {
+    // Shorter than the hook's own limit, so that a test which left a transaction open is told so.
+    await client.query("set lock_timeout = '20s'")
     await client.query(`drop schema if exists ${quoted} cascade`)
   } finally {
     await client.end()
