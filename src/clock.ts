@@ -14,6 +14,14 @@ export const systemClock: Clock = {
   wallClock: () => new Date(),
 }
 
+/**
+ * Monotonic milliseconds, to the nanosecond, on the clock that all processes of this machine share (CLOCK_MONOTONIC on
+ * Linux, the uptime on macOS): what one process started can be ordered against what another did.
+ */
+export function machineClockMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}
+
 /** Resolves after `ms`, or at once when `signal` aborts. Never rejects; the caller looks at the signal. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

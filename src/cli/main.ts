@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+import { migrateCommand } from './commands/migrate.js'
+import type { CommandFactory, Edge } from './edge.js'
+import { EXIT, type ExitCode, failureOf, Interruption } from './exit-codes.js'
+import { printable } from './output.js'
+import { commanderExitCode, programOf } from './program.js'
+
+/** One file a command. The order is that of --help. */
+const COMMANDS: readonly CommandFactory[] = [migrateCommand]
+
+async function run(edge: Edge, argv: readonly string[]): Promise<ExitCode> {
+  try {
+    await programOf(edge, COMMANDS).parseAsync(argv, { from: 'user' })
+    return EXIT.ok
+  } catch (error) {
+    return commanderExitCode(error) ?? explain(error, edge)
+  }
+}
+
+/** One paragraph on stderr: what happened and what to do. The stack is for those who ask for it. */
+function explain(error: unknown, { environment, stderr, signal }: Edge): ExitCode {
+  // Whatever failed while the command was being stopped failed because of that.
+  if (signal.aborted) return failureOf(signal.reason).exitCode
+  const { exitCode, message, unexpected } = failureOf(error)
+  const { DEBUG } = environment
+  const advice = unexpected && !DEBUG ? '; set DEBUG=1 to see where' : ''
+  stderr.write(`tenantry: ${message.split('\n').map(printable).join('\n')}${advice}\n`)
+  if (DEBUG && error instanceof Error) stderr.write(`${error.stack}\n`)
+  return exitCode
+}
+
+/** The first signal asks the command to clean up, the second ends the process. */
+function interruptions(): AbortSignal {
+  const controller = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(name, () => {
+      const interruption = new Interruption(name)
+      if (controller.signal.aborted) process.exit(interruption.exitCode)
+      controller.abort(interruption)
+    })
+  }
+  return controller.signal
+}
+
+// `tenantry … | head` closes our stdout early, which is its good right.
+process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failure),
+)
+
+const edge: Edge = {
+  environment: process.env,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  signal: interruptions(),
+}
+run(edge, process.argv.slice(2)).then((exitCode) => {
+  // A command that was cut short may have left a query behind that nobody waits for.
+  if (edge.signal.aborted) process.exit(exitCode)
+  process.exitCode = exitCode
+})
