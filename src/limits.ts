@@ -44,3 +44,6 @@ export const LOCK_TIMEOUT_MS = 3_000
 
 /** `timeoutMs` of a definition: what setTimeout can wait, 24.8 days. It fires a longer one at once. */
 export const TIMEOUT_MS_MAX = 2 ** 31 - 1
+
+/** Handlers that run at once in one process. More would need more memory and sockets than one event loop can serve. */
+export const CONCURRENCY_MAX = 10_000
