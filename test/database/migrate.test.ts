@@ -52,8 +52,7 @@ describe.each([1, 2, 3])('round %i', () => {
 
 test('a process that waits for another one says so and then finds nothing to do (B81)', async () => {
   const created = await createSchema({ migrated: false })
-  const gate = await createSchema({ migrated: false })
-  await gate.query(`create schema ${gate.quoted}`)
+  const gate = await createSchema({ empty: true })
   await gate.query(`create table ${gate.quoted}.gate ()`)
   const [holder, one, two] = await clients(created, 3)
   await holder?.query(`begin; lock table ${gate.quoted}.gate`)
@@ -84,8 +83,7 @@ function backendOf(client: pg.Client): number {
 
 test('a process killed in mid-migration leaves the old version whole, and the next one goes on (B81)', async () => {
   const created = await createSchema({ migrated: false })
-  const gate = await createSchema({ migrated: false })
-  await gate.query(`create schema ${gate.quoted}`)
+  const gate = await createSchema({ empty: true })
   await gate.query(`create table ${gate.quoted}.gate ()`)
   const [holder, victim, next] = await clients(created, 3)
   await applyMigrations(next as pg.Client, { ...created, migrations: [first] })

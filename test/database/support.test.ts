@@ -3,7 +3,7 @@ import { createSchema, createSharedSchema } from '../support/database.js'
 import { until } from '../support/until.js'
 
 test('a test has a schema of its own on a real server', async () => {
-  const { schema, quoted, query } = await createSchema()
+  const { schema, quoted, query } = await createSchema({ empty: true })
   await query(`create table ${quoted}.thing (id int)`)
   const [row] = await query<{ version: number; schema: string }>(
     `select current_setting('server_version_num')::int as version, to_regclass($1)::regclass::text as schema`,
@@ -14,8 +14,8 @@ test('a test has a schema of its own on a real server', async () => {
 })
 
 test('a dropped schema is gone and its sessions are ended', async () => {
-  const { query } = await createSchema()
-  const other = await createSharedSchema()
+  const { query } = await createSchema({ empty: true })
+  const other = await createSharedSchema({ empty: true })
   const client = await other.connect()
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
   await other.drop()

@@ -8,6 +8,8 @@ export interface SchemaOptions {
   readonly schema?: string
   /** False leaves the schema uncreated, for tests of the migrations themselves. */
   readonly migrated?: boolean
+  /** True creates the schema and puts nothing into it, for tests that only need a place for a table of their own. */
+  readonly empty?: boolean
 }
 
 /** A schema of its own on the test server. Dropped when its test has passed, kept for a look when it has failed. */
@@ -52,7 +54,8 @@ export async function createSharedSchema(options: SchemaOptions = {}): Promise<T
     await client.connect()
     return client
   }
-  if (options.migrated !== false) await migrateOnce(connectionString, schema)
+  if (options.empty) await pool.query(`create schema ${quoted}`)
+  else if (options.migrated !== false) await migrateOnce(connectionString, schema)
   return {
     schema,
     quoted,
