@@ -18,7 +18,8 @@ export function programOf(edge: Edge, factories: readonly CommandFactory[]): Com
 /** How commander's own endings map to exit codes; undefined when the error is not one of them. */
 export function commanderExitCode(error: unknown): ExitCode | undefined {
   if (!(error instanceof CommanderError)) return undefined
-  return error.code === 'commander.helpDisplayed' || error.code === 'commander.version' ? EXIT.ok : EXIT.usage
+  // Commander ends with 0 after help and version that were asked for, and with 1 after everything else.
+  return error.exitCode === 0 ? EXIT.ok : EXIT.usage
 }
 
 function configure(command: Command, edge: Edge): void {

@@ -36,7 +36,7 @@ export class ProgressBars {
   }
 
   #line({ label, total }: Bar, count: number): string {
-    const room = Math.min(WIDTH, Math.max(0, (this.#sink.columns ?? 80) - 40))
+    const room = Math.min(WIDTH, Math.max(0, (this.#sink.columns || 80) - 40))
     const full = total === 0 ? room : Math.floor((room * count) / total)
     const bar = this.#colors.green('█'.repeat(full)) + this.#colors.dim('░'.repeat(room - full))
     return `  ${label.padEnd(14)} ${bar} ${count.toLocaleString('en-US').padStart(9)} / ${total.toLocaleString('en-US')}`

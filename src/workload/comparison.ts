@@ -17,6 +17,8 @@ export interface RunRecord {
   readonly starts: readonly HandlerStart[]
   /** How long each claim took that brought at least one job. */
   readonly claimsMs: readonly number[]
+  /** When the last job was settled: a job that has only run has not gone through the queue yet. */
+  readonly settledMs: number
 }
 
 /** The figures of one strategy. Part of what `--json` prints: members are added, never renamed or removed. */
@@ -27,7 +29,7 @@ export interface StrategyFigures {
   readonly quietWaitMs: Distribution | null
   readonly noisyWaitMs: Distribution | null
   readonly claimMs: Pick<Distribution, 'p50' | 'p95' | 'p99'> | null
-  /** Jobs per second between the first enqueue and the end of the last handler. */
+  /** Jobs per second between the first enqueue and the moment when the last job was settled. */
   readonly jobsPerSecond: number
   /** Handlers that started although the same job had been started before. */
   readonly doubleClaims: number
@@ -48,7 +50,7 @@ export function figuresOf(workload: Workload, record: RunRecord): StrategyFigure
     quietWaitMs: distributionOf(firstStarts.filter(isQuiet).map(waitMs)) ?? null,
     noisyWaitMs: distributionOf(firstStarts.filter((start) => !isQuiet(start)).map(waitMs)) ?? null,
     claimMs: claims ? { p50: claims.p50, p95: claims.p95, p99: claims.p99 } : null,
-    jobsPerSecond: throughput(record),
+    jobsPerSecond: throughput(record, firstStarts.length),
     doubleClaims: record.starts.length - firstStarts.length,
   }
 }
@@ -66,9 +68,7 @@ function inStartOrder(starts: readonly HandlerStart[]): HandlerStart[] {
     .filter((start) => !seen.has(start.index) && seen.add(start.index))
 }
 
-function throughput(record: RunRecord): number {
-  if (record.starts.length === 0) return 0
+function throughput(record: RunRecord, jobs: number): number {
   const first = record.enqueuedMs.reduce((least, ms) => Math.min(least, ms), Number.POSITIVE_INFINITY)
-  const last = record.starts.reduce((most, start) => Math.max(most, start.endedMs), Number.NEGATIVE_INFINITY)
-  return (new Set(record.starts.map((start) => start.index)).size * 1_000) / (last - first)
+  return jobs === 0 ? 0 : (jobs * 1_000) / (record.settledMs - first)
 }

@@ -15,8 +15,19 @@ export type ToWorker =
 export type FromWorker =
   /** It claims from now on. */
   | { readonly type: 'ready' }
-  /** Handlers that have ended and claims that brought jobs, since the last such report. */
-  | { readonly type: 'progress'; readonly starts: readonly HandlerStart[]; readonly claimsMs: readonly number[] }
+  | WorkerProgress
   /** Everything is settled and reported. */
   | { readonly type: 'stopped' }
   | { readonly type: 'failed'; readonly reason: string }
+
+/** What happened since the last such report. */
+export interface WorkerProgress {
+  readonly type: 'progress'
+  /** Handlers that have ended. */
+  readonly starts: readonly HandlerStart[]
+  /** Claims that brought jobs. */
+  readonly claimsMs: readonly number[]
+  /** Jobs whose end is recorded in the database, and when the last of them was. */
+  readonly settled: number
+  readonly settledMs: number
+}

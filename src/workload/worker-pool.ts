@@ -2,13 +2,13 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { delay } from '../clock.js'
-import type { FromWorker, ToWorker } from './protocol.js'
+import type { FromWorker, ToWorker, WorkerProgress } from './protocol.js'
 import { WorkloadError } from './workload.js'
 
 export interface WorkerPoolOptions {
   readonly processes: number
   readonly start: Extract<ToWorker, { type: 'start' }>
-  readonly onProgress: (progress: Extract<FromWorker, { type: 'progress' }>) => void
+  readonly onProgress: (progress: WorkerProgress) => void
 }
 
 /** How long a worker process may take to settle and leave before it is killed. */
