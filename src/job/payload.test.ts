@@ -131,6 +131,10 @@ describe('what is accepted comes back exactly', () => {
 class Point {
   x = 1
 }
+function argumentsOf(..._: unknown[]): unknown {
+  // biome-ignore lint/complexity/noArguments: it looks like a plain object and is none
+  return arguments
+}
 class List extends Array<number> {}
 const withName = (key: PropertyKey, value: unknown, enumerable = true) =>
   Object.defineProperty({}, key, { value, enumerable })
@@ -165,6 +169,7 @@ describe('what would not come back is refused with its path and a remedy', () =>
     ['a boxed string', [Object('x')], '$[0]', 'pass the primitive'],
     ['a class instance', { point: new Point() }, '$.point', 'got an object of class Point; pass a plain object'],
     ['a subclass of Array', [new List()], '$[0]', 'pass a plain array'],
+    ['an arguments object', [argumentsOf(1)], '$[0]', 'pass a plain object'],
     ['an own toJSON', { a: { toJSON: () => 1 } }, '$.a.toJSON', 'pass the result of toJSON() instead'],
     ['an inherited toJSON', [Object.create({ toJSON: () => 1 })], '$[0]', 'pass value.toJSON()'],
     ['NUL in a string', { a: 'x\0y' }, '$.a', 'contains the character NUL (\\u0000); remove it'],

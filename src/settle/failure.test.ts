@@ -151,6 +151,13 @@ describe('the text of a failure', () => {
     expect(failure.stack).toMatch(/^Error: x+… \[50000000 characters\]\n {4}at /)
   })
 
+  test('keeps the causes when the stack itself is too long', () => {
+    const error = Object.assign(new Error('short', { cause: 'root' }), { stack: 'z'.repeat(100_000) })
+    const { stack } = describeFailure(error)
+    expect(stack).toHaveLength(ERROR_TEXT_MAX)
+    expect(stack).toMatch(/^z+… \[100000 characters\]\ncaused by root$/)
+  })
+
   test('stays within its bounds however long the parts are', () => {
     const long = 'y'.repeat(100_000)
     const cause = Object.assign(new Error(long), { name: long, cause: Object.assign(new Error(long), { name: long }) })
