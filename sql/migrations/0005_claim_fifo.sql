@@ -1,14 +1,19 @@
 -- breaking: no
 -- The FIFO claim: oldest first whatever the tenant, side by side with other claims. The control, and right for queues of one tenant.
 
-create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns bigint[]
+create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
 language plpgsql
 as $tenantry$
 declare
   _quotas integer[];
-  _ids bigint[];
+  _claimed integer;
 begin
-  perform :schema.promote_v1(_queue, _kinds);
+  if exists (
+    select from :schema.job
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= clock_timestamp()
+  ) then
+    perform :schema.promote_v1(_queue, _kinds);
+  end if;
   -- With several kinds, look first (without locking) how many of each are among the oldest, so that no row is locked in vain.
   -- What others have locked is not seen here: then a kind gives less than its quota, and the rest is taken without quotas.
   _quotas := array_fill(_count, array[cardinality(_kinds)]);
@@ -34,40 +39,36 @@ begin
     ) as oldest on oldest.kind = wanted.kind;
   end if;
 
-  _ids := :schema.take_oldest_v1(_queue, _lease_id, _kinds, _quotas, _count);
-  if cardinality(_kinds) > 1 and cardinality(_ids) < _count then
-    _ids := _ids || :schema.take_oldest_v1(_queue, _lease_id, _kinds,
-      array_fill(_count, array[cardinality(_kinds)]), _count - cardinality(_ids));
+  _claimed := :schema.take_oldest_v1(_queue, _lease_id, _kinds, _quotas, _count);
+  if cardinality(_kinds) > 1 and _claimed < _count then
+    _claimed := _claimed + :schema.take_oldest_v1(_queue, _lease_id, _kinds,
+      array_fill(_count, array[cardinality(_kinds)]), _count - _claimed);
   end if;
-  return _ids;
+  return _claimed;
 end $tenantry$;
 
 -- Takes the oldest jobs of each kind up to its quota, and up to _count in all.
-create function :schema.take_oldest_v1(_queue text, _lease_id uuid, _kinds text[], _quotas integer[], _count integer) returns bigint[]
+create function :schema.take_oldest_v1(_queue text, _lease_id uuid, _kinds text[], _quotas integer[], _count integer) returns integer
 language plpgsql
 as $tenantry$
 declare
-  _ids bigint[];
+  _claimed integer;
 begin
-  with oldest as materialized (
-    select job.id, job.order_at
+  update :schema.job
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+  where job.ctid = any (array(
+    select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)
     cross join lateral (
-      select job.id, job.order_at
-      from :schema.job
-      where job.queue = _queue and job.kind = wanted.kind and job.state = 'available'
-      order by job.order_at, job.id
+      select waiting.ctid
+      from :schema.job as waiting
+      where waiting.queue = _queue and waiting.kind = wanted.kind and waiting.state = 'available'
+      order by waiting.order_at, waiting.id
       limit wanted.quota
       for no key update skip locked
-    ) as job
+    ) as oldest
     limit _count
-  )
-  select array_agg(oldest.id order by oldest.order_at, oldest.id) into _ids from oldest;
-  if _ids is null then
-    return '{}';
-  end if;
-  update :schema.job
-  set state = 'running', attempt = attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
-  where job.id = any (_ids);
-  return _ids;
+  ));
+  get diagnostics _claimed = row_count;
+  return _claimed;
 end $tenantry$;

@@ -4,11 +4,11 @@
 -- Two repairs: claims take turns, for otherwise they come back empty when all tenants are locked and may serve one tenant
 -- twice running; and tenants are found by a skip scan instead of a foreign key, which would block claims and enqueues.
 
-create function :schema.claim_round_robin_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns bigint[]
+create function :schema.claim_round_robin_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
 language plpgsql
 as $tenantry$
 declare
-  _ids bigint[] := '{}';
+  _claimed integer := 0;
   _id bigint;
   _tenant text;
   _passed_over text[] := '{}';
@@ -38,7 +38,7 @@ begin
   where backlogged.tenant is not null
   on conflict (queue, tenant) do nothing;
 
-  while cardinality(_ids) < _count loop
+  while _claimed < _count loop
     select schedule.tenant into _tenant
     from :schema.tenant_schedule as schedule
     where schedule.queue = _queue
@@ -78,7 +78,7 @@ begin
     where job.id = _id;
     update :schema.tenant_schedule as schedule set last_served_at = clock_timestamp()
     where schedule.queue = _queue and schedule.tenant = _tenant;
-    _ids := _ids || _id;
+    _claimed := _claimed + 1;
   end loop;
-  return _ids;
+  return _claimed;
 end $tenantry$;

@@ -22,15 +22,13 @@ begin
   if _history = 'none' then
     return query
     delete from :schema.job
-    using unnest(_ids, _lease_ids) as settled (id, lease_id)
-    where job.id = settled.id and job.lease_id = settled.lease_id
+    where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
     returning job.id::text;
   else
     return query
     with completed as (
       delete from :schema.job
-      using unnest(_ids, _lease_ids) as settled (id, lease_id)
-      where job.id = settled.id and job.lease_id = settled.lease_id
+      where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
       returning job.*
     ),
     kept as (

@@ -29,6 +29,12 @@ export interface Job<Payload = unknown> {
   readonly errors: readonly AttemptError[]
 }
 
+/** A job as operators see it: waiting, running or finished. */
+export interface JobRecord extends Job {
+  readonly state: JobState
+  readonly finalizedAt?: Date
+}
+
 /** A job row that is ready to be inserted: validated, its payload already JSON text. */
 export interface NewJob {
   readonly queue: string

@@ -1,4 +1,4 @@
-import type { Job, JobState, NewJob } from '../job/job.js'
+import type { Job, JobRecord, NewJob } from '../job/job.js'
 import type { Settlement } from '../settle/outcome.js'
 
 /** How a queue decides whose job is next. */
@@ -53,12 +53,6 @@ export interface Reclaimed {
   readonly nextDueMs?: number
 }
 
-/** A job as operators see it: hot or finished. */
-export interface JobRecord extends Job {
-  readonly state: JobState
-  readonly finalizedAt?: Date
-}
-
 /** Every database operation of the runtime, in domain terms. */
 export interface Store {
   /** Inserts all or none; ids in input order. Inside `transaction` it is the caller who commits. */
@@ -73,7 +67,11 @@ export interface Store {
    * Settles jobs of one queue, each id at most once per call; answers with the ids that were accepted. An id that is
    * missing had lost its lease. `finishedLeases` are leases with no job left; their rows are removed.
    */
-  settle(queue: string, settlements: readonly Settlement[], finishedLeases: readonly string[]): Promise<ReadonlySet<string>>
+  settle(
+    queue: string,
+    settlements: readonly Settlement[],
+    finishedLeases: readonly string[],
+  ): Promise<ReadonlySet<string>>
   /** Completes one job inside the caller's transaction; false when its lease was lost. */
   completeIn(transaction: Queryable, queue: string, jobId: string, leaseId: string): Promise<boolean>
   /** Returns jobs of expired leases to their queues, or discards them; all queues, a bounded number per call. */

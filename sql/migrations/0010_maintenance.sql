@@ -1,0 +1,48 @@
+-- breaking: no
+-- Chores that any worker may run at any time.
+
+-- Forgets idle lanes: those whose pass is not above where a lane that comes back would start anyway. At most _limit a call,
+-- queue by queue under its lock, or not at all when the queue is busy. Also forgets workers that listen no more: they come back
+-- with their next claim.
+create function :schema.prune_ring_v1(_limit integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _queue text;
+  _kind text;
+  _floor double precision;
+  _batch integer;
+  _forgotten integer := 0;
+begin
+  delete from :schema.waiter where waiter.seen_at < clock_timestamp() - interval '5 minutes';
+  for _queue in select ring_state.queue from :schema.ring_state loop
+    continue when not pg_try_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+    for _kind in select walk.kind from :schema.walk where walk.queue = _queue loop
+      -- The highest idle pass stays: it is where a new busy period begins.
+      select coalesce(
+        (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and ring.ready order by ring.pass limit 1),
+        (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and not ring.ready order by ring.pass desc limit 1) - 1
+      ) into _floor;
+      delete from :schema.ring
+      where ring.ctid = any (array(
+        select idle.ctid from :schema.ring as idle
+        where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.pass <= _floor
+        order by idle.pass
+        limit _limit - _forgotten
+      ));
+      get diagnostics _batch = row_count;
+      _forgotten := _forgotten + _batch;
+      if _forgotten >= _limit then
+        return _forgotten;
+      end if;
+    end loop;
+  end loop;
+  return _forgotten;
+end $tenantry$;

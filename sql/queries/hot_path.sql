@@ -1,0 +1,38 @@
+-- name: enqueue_many
+-- Inserts jobs given as parallel arrays; ids in the same order.
+-- $1 queues  $2 kinds  $3 tenants  $4 payloads  $5 priorities  $6 run_ats  $7 delays_ms  $8 max_attempts
+select unnest(:schema.enqueue_many_v1(
+  $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[]))::text as id;
+
+-- name: claim
+-- $1 queue  $2 lease_id  $3 worker_id  $4 kinds  $5 count  $6 lease_ms  $7 listening
+-- One row: how many were claimed, how their order is to be read, and when the next scheduled job is due.
+select claimed, interleave, next_due_ms
+from :schema.claim_v1($1::text, $2::uuid, $3::text, $4::text[], $5::integer, $6::double precision, $7::boolean);
+
+-- name: claimed
+-- The jobs that run under lease $1, the oldest first. No rows: the lease was reclaimed, or nothing was claimed.
+select id, queue, kind, tenant, payload, attempt, max_attempts, priority, run_at_seconds, created_at_seconds, errors
+from :schema.claimed_v1($1::uuid);
+
+-- name: extend
+-- Prolongs leases $1 to $2 milliseconds from now. A lease that is missing in the answer was reclaimed.
+select extended.id from :schema.extend_v1($1::uuid[], $2::double precision) as extended (id);
+
+-- name: reclaim
+-- $1 leases at most
+select retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer);
+
+-- name: complete
+-- $1 queue  $2 ids  $3 lease_ids  $4 finished leases. An id that is missing in the answer had lost its lease.
+select settled.id from :schema.complete_v1($1::text, $2::bigint[], $3::uuid[], $4::uuid[]) as settled (id);
+
+-- name: requeue
+-- $1 queue  $2 ids  $3 lease_ids  $4 outcomes  $5 delays_ms  $6 errors  $7 finished leases
+select settled.id from :schema.requeue_v1(
+  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[]) as settled (id);
+
+-- name: finalize
+-- $1 queue  $2 ids  $3 lease_ids  $4 states  $5 errors  $6 finished leases
+select settled.id from :schema.finalize_v1(
+  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as settled (id);

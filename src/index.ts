@@ -1,0 +1,22 @@
+export type { TenantryOptions } from './config.js'
+export {
+  ConfigurationError,
+  type ErrorCode,
+  LeaseLostError,
+  PayloadError,
+  ShutdownError,
+  TenantryError,
+} from './errors.js'
+export { defineJob, type JobDefinition, type JobOptions } from './job/define-job.js'
+export type { AttemptError, Job, JobRecord, JobState } from './job/job.js'
+export type { EnqueueOptions } from './job/new-job.js'
+export type { StandardSchema } from './job/standard-schema.js'
+export { jsonLogger, type Logger, silentLogger } from './logger.js'
+export type { RetryOptions } from './retry/policy.js'
+export type { PlannedExit } from './settle/planned-exit.js'
+export type { HistoryMode, Queryable, QueueSettings, Strategy } from './store/store.js'
+export { type InTransaction, type JobToEnqueue, Tenantry, type TenantSettings } from './tenantry.js'
+export type { BatchContext, JobContext } from './worker/context.js'
+export type { BatchHandler, BatchOptions, JobHandler } from './worker/handlers.js'
+export type { WorkerObserver, WorkerOptions } from './worker/options.js'
+export type { Worker, WorkerStatus } from './worker/worker.js'

@@ -1,0 +1,276 @@
+import { toTenantryError } from '../driver/pg-errors.js'
+import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
+import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
+import { ENQUEUE_STATEMENT_MAX } from '../limits.js'
+import type { Settlement } from '../settle/outcome.js'
+import { interleave } from './interleave.js'
+import { column, optionalNumber, time, toJob } from './rows.js'
+import { finalizeValues, requeueValues, sortOutcomes } from './settlement-values.js'
+import { type Statement, type Statements, statements } from './sql.js'
+import type { Claim, ClaimRequest, HistoryMode, Queryable, QueueSettings, Reclaimed, Store, Strategy } from './store.js'
+
+/** What the store needs of a connection or a pool. */
+export interface Session {
+  query(query: SqlQuery): Promise<readonly TextRow[]>
+  /** Sends all without waiting in between; only claims need it. */
+  pipeline?(queries: readonly SqlQuery[]): Promise<readonly Settled[]>
+  /** Runs several statements in one transaction; only enqueues of more than one statement need it. */
+  transaction?<Result>(run: (client: Queryable) => Promise<Result>): Promise<Result>
+}
+
+/** Leases reclaimed in one call: enough for a whole worker that was killed, few enough for a short transaction. */
+const RECLAIM_LEASES = 100
+
+/** Partitions are made this far ahead: a fortnight without any worker does no harm. */
+const HISTORY_DAYS_AHEAD = 14
+
+/** How long finished jobs are kept: long enough to look into last week's trouble, and discarded ones to repair it. */
+const SETTLED_DAYS = 7
+const DISCARDED_DAYS = 30
+
+/** Idle lanes forgotten in one call. */
+const PRUNE_LANES = 1_000
+
+/** The isolation level that claims refuse to run without. */
+const READ_COMMITTED = 'begin isolation level read committed'
+
+const AS_TEXT = { getTypeParser: () => (value: string) => value }
+
+/** The queue on PostgreSQL: statement, parameters, rows. What it decides is in the SQL. */
+export class PgStore implements Store {
+  readonly #session: Session
+  readonly #schema: string
+  readonly #statements: Statements
+  /** Set when the role's default isolation level turned out to be another one. */
+  #setsIsolation = false
+
+  constructor(session: Session, schema: string) {
+    this.#session = session
+    this.#schema = schema
+    this.#statements = statements(schema)
+  }
+
+  async enqueue(jobs: readonly NewJob[], transaction?: Queryable): Promise<string[]> {
+    if (jobs.length === 0) return []
+    if (transaction) return this.#enqueueIn(jobs, transaction)
+    if (jobs.length <= ENQUEUE_STATEMENT_MAX) {
+      const rows = await this.#run(this.#statements.enqueue_many, enqueueValues(jobs))
+      return rows.map((row) => column(row, 'id'))
+    }
+    if (!this.#session.transaction) throw new Error('broken invariant: large enqueues go through the pool')
+    return this.#session.transaction((client) => this.#enqueueIn(jobs, client))
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim> {
+    const { queue, leaseId, workerId, kinds, count, leaseMs, listening } = request
+    const claim = this.#query(this.#statements.claim, [queue, leaseId, workerId, kinds, count, leaseMs, listening])
+    const read = this.#query(this.#statements.claimed, [leaseId])
+    const [claimed, jobs] = await this.#exchangeClaim(claim, read)
+    const head = claimed[0]
+    if (!head) throw new Error('expected one row from claim')
+    const found = jobs.map(toJob)
+    const nextDueMs = optionalNumber(head, 'next_due_ms')
+    return {
+      jobs: column(head, 'interleave') === 't' ? interleave(found) : found,
+      ...(nextDueMs !== undefined && { nextDueMs }),
+    }
+  }
+
+  async claimed(leaseId: string): Promise<readonly Job[]> {
+    const rows = await this.#run(this.#statements.claimed, [leaseId])
+    return rows.map(toJob)
+  }
+
+  async extend(leaseIds: readonly string[], leaseMs: number): Promise<ReadonlySet<string>> {
+    if (leaseIds.length === 0) return new Set()
+    return ids(await this.#run(this.#statements.extend, [leaseIds, leaseMs]))
+  }
+
+  async settle(
+    queue: string,
+    settlements: readonly Settlement[],
+    finishedLeases: readonly string[],
+  ): Promise<ReadonlySet<string>> {
+    const { completed, requeued, finalized } = sortOutcomes(settlements)
+    const accepted = new Set<string>()
+    const none: readonly string[] = []
+    // The last statement removes the rows of finished leases, whichever it is.
+    const runs: { readonly statement: Statement; readonly values: unknown[] }[] = []
+    if (finalized.length > 0) {
+      runs.push({ statement: this.#statements.finalize, values: [queue, ...finalizeValues(finalized)] })
+    }
+    if (requeued.length > 0) {
+      runs.push({ statement: this.#statements.requeue, values: [queue, ...requeueValues(requeued)] })
+    }
+    if (completed.length > 0 || (runs.length === 0 && finishedLeases.length > 0)) {
+      const values = [queue, completed.map(({ jobId }) => jobId), completed.map(({ leaseId }) => leaseId)]
+      runs.push({ statement: this.#statements.complete, values })
+    }
+    for (const [index, { statement, values }] of runs.entries()) {
+      const leases = index === runs.length - 1 ? finishedLeases : none
+      for (const id of ids(await this.#settleOnce(statement, [...values, leases]))) accepted.add(id)
+    }
+    return accepted
+  }
+
+  async completeIn(transaction: Queryable, queue: string, jobId: string, leaseId: string): Promise<boolean> {
+    const rows = await this.#runIn(transaction, this.#statements.complete, [queue, [jobId], [leaseId], []])
+    return rows.length === 1
+  }
+
+  async reclaim(): Promise<Reclaimed> {
+    const [row] = await this.#run(this.#statements.reclaim, [RECLAIM_LEASES])
+    if (!row) throw new Error('expected one row from reclaim')
+    const nextDueMs = optionalNumber(row, 'next_due_ms')
+    return {
+      retried: Number(column(row, 'retried')),
+      discarded: Number(column(row, 'discarded')),
+      ...(nextDueMs !== undefined && { nextDueMs }),
+    }
+  }
+
+  async maintain(): Promise<void> {
+    await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
+    for (;;) {
+      const [row] = await this.#run(this.#statements.prune_history, [SETTLED_DAYS, DISCARDED_DAYS])
+      if (!row?.['dropped']) break
+    }
+    for (;;) {
+      const [row] = await this.#run(this.#statements.prune_ring, [PRUNE_LANES])
+      if (Number(row?.['forgotten'] ?? 0) < PRUNE_LANES) break
+    }
+  }
+
+  async job(id: string): Promise<JobRecord | undefined> {
+    const [row] = await this.#run(this.#statements.job, [id])
+    if (!row) return undefined
+    const finalized = row['finalized_at_seconds'] != null
+    return {
+      ...toJob(row),
+      state: column(row, 'state') as JobState,
+      ...(finalized && { finalizedAt: time(row, 'finalized_at_seconds') }),
+    }
+  }
+
+  /** Cancels a job that waits; false when it runs already, is finished or does not exist. */
+  async cancel(id: string, reason: string): Promise<boolean> {
+    return (await this.#run(this.#statements.cancel, [id, reason])).length === 1
+  }
+
+  async configureQueue(name: string, settings: Partial<QueueSettings>): Promise<QueueSettings> {
+    const { strategy = null, history = null } = settings
+    const [row] = await this.#run(this.#statements.configure_queue, [name, strategy, history])
+    if (!row) throw new Error('expected one row from configure_queue')
+    return toSettings(row)
+  }
+
+  async configureTenant(queue: string, tenant: string, weight: number): Promise<void> {
+    await this.#run(this.#statements.configure_tenant, [queue, tenant, weight])
+  }
+
+  /** The channel on which workers of this schema are notified. */
+  async channel(): Promise<string> {
+    const [row] = await this.#run(this.#statements.channel, [])
+    if (!row) throw new Error('expected one row from channel')
+    return column(row, 'channel')
+  }
+
+  /** A partition can be missing when no worker ran for a fortnight: then it is made here, and nothing is lost. */
+  async #settleOnce(statement: Statement, values: unknown[]): Promise<readonly TextRow[]> {
+    try {
+      return await this.#run(statement, values)
+    } catch (error) {
+      if (!isMissingPartition(error)) throw error
+      await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
+      return this.#run(statement, values)
+    }
+  }
+
+  async #enqueueIn(jobs: readonly NewJob[], transaction: Queryable): Promise<string[]> {
+    const all: string[] = []
+    for (let start = 0; start < jobs.length; start += ENQUEUE_STATEMENT_MAX) {
+      const chunk = jobs.slice(start, start + ENQUEUE_STATEMENT_MAX)
+      const rows = await this.#runIn(transaction, this.#statements.enqueue_many, enqueueValues(chunk))
+      for (const row of rows) all.push(column(row, 'id'))
+    }
+    return all
+  }
+
+  /** Claims and reads in one round trip, and once more with an explicit transaction if the role's default level is another. */
+  async #exchangeClaim(claim: SqlQuery, read: SqlQuery): Promise<[readonly TextRow[], readonly TextRow[]]> {
+    if (!this.#session.pipeline) throw new Error('broken invariant: a claim needs a pipelined connection')
+    const queries = this.#setsIsolation ? [{ text: READ_COMMITTED }, claim, { text: 'commit' }, read] : [claim, read]
+    const results = await this.#session.pipeline(queries)
+    const failed = results.find((result) => result.status === 'rejected')
+    if (failed?.status === 'rejected') {
+      if (this.#setsIsolation || !isIsolationRefusal(failed.reason)) throw this.#translated(failed.reason)
+      this.#setsIsolation = true
+      return this.#exchangeClaim(claim, read)
+    }
+    const rows = results.map((result) => (result.status === 'fulfilled' ? result.value : []))
+    return this.#setsIsolation ? [rows[1] ?? [], rows[3] ?? []] : [rows[0] ?? [], rows[1] ?? []]
+  }
+
+  #query(statement: Statement, values: readonly unknown[]): SqlQuery {
+    return { name: statement.name, text: statement.text, values }
+  }
+
+  async #run(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
+    try {
+      return await this.#session.query(this.#query(statement, values))
+    } catch (error) {
+      throw this.#translated(error)
+    }
+  }
+
+  /** In somebody else's transaction: without a name, which their session may not keep, and with their errors left alone. */
+  async #runIn(transaction: Queryable, statement: Statement, values: unknown[]): Promise<readonly TextRow[]> {
+    const { rows } = await transaction.query({ text: statement.text, values, types: AS_TEXT })
+    return rows as readonly TextRow[]
+  }
+
+  #translated(error: unknown): unknown {
+    return toTenantryError(error, this.#schema)
+  }
+}
+
+function enqueueValues(jobs: readonly NewJob[]): unknown[] {
+  return [
+    jobs.map((job) => job.queue),
+    jobs.map((job) => job.kind),
+    jobs.map((job) => job.tenant),
+    jobs.map((job) => job.payload),
+    jobs.map((job) => job.priority),
+    jobs.map((job) => job.runAt?.toISOString() ?? null),
+    jobs.map((job) => job.delayMs ?? null),
+    jobs.map((job) => job.maxAttempts),
+  ]
+}
+
+function ids(rows: readonly TextRow[]): ReadonlySet<string> {
+  return new Set(rows.map((row) => column(row, 'id')))
+}
+
+function toSettings(row: TextRow): QueueSettings {
+  return { strategy: column(row, 'strategy') as Strategy, history: column(row, 'history') as HistoryMode }
+}
+
+/** 25000, raised by claim_v1. */
+function isIsolationRefusal(error: unknown): boolean {
+  return hasCode(error, '25000')
+}
+
+/** 23514 with the name of the partitioned table: no partition for this row. */
+function isMissingPartition(error: unknown): boolean {
+  const table = (cause(error) as { table?: unknown } | null)?.table
+  return hasCode(error, '23514') && typeof table === 'string' && table.startsWith('job_history')
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return (cause(error) as { code?: unknown } | null)?.code === code
+}
+
+/** The database's own error below ours. */
+function cause(error: unknown): unknown {
+  return error instanceof Error && error.cause ? error.cause : error
+}
