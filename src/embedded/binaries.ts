@@ -52,6 +52,7 @@ export interface BinariesRequest {
  * possible, else a copy, since a checkout below a root-only home cannot be executed by an unprivileged user.
  */
 export async function prepareBinaries({ installed, copyTo, user }: BinariesRequest): Promise<string> {
+  await requireServer(installed)
   const links = await missingLinks(installed)
   const complete = await createLinks(installed, links).then(
     () => true,
@@ -63,6 +64,13 @@ export async function prepareBinaries({ installed, copyTo, user }: BinariesReque
   await createLinks(copyTo, await missingLinks(copyTo))
   await makeReadable(copyTo)
   return copyTo
+}
+
+async function requireServer(folder: string): Promise<void> {
+  const server = join(folder, 'bin', 'postgres')
+  await stat(server).catch((cause: unknown) => {
+    throw new ConfigurationError(`expected a PostgreSQL server at ${server}; install the package again`, { cause })
+  })
 }
 
 interface Link {

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync, rmSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { chown, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -40,18 +40,20 @@ export interface EmbeddedServerOptions {
 export class EmbeddedServer implements AsyncDisposable {
   readonly dataDir: string
   readonly #directory: string
-  readonly #binaries: string
+  readonly #logFile: string
   readonly #user: UnprivilegedUser | undefined
   readonly #settings: Readonly<Record<string, string>>
   readonly #guard: ChildProcess
   readonly #removeOnExit = () => this.#removeNow()
+  /** Folder of `bin`, `lib` and `share`. */
+  #binaries = ''
   #port = 0
   #postmaster: ChildProcess | undefined
   #stopped = false
 
   private constructor(parts: Parts) {
     this.#directory = parts.directory
-    this.#binaries = parts.binaries
+    this.#logFile = join(parts.directory, 'server.log')
     this.#user = parts.user
     this.#settings = parts.settings
     this.dataDir = join(parts.directory, 'data')
@@ -66,17 +68,13 @@ export class EmbeddedServer implements AsyncDisposable {
     // 32 bits unsigned: `nobody` is -2 on macOS, and chown takes no negative number but -1.
     if (user) await chown(directory, user.uid >>> 0, user.gid >>> 0)
     const durability = options.durable === false ? { fsync: 'off', full_page_writes: 'off' } : {}
-    const settings = { ...durability, ...options.settings }
-    let server: EmbeddedServer | undefined
+    const server = new EmbeddedServer({ directory, user, settings: { ...durability, ...options.settings } })
     try {
-      const binaries = await prepareBinaries({ installed, copyTo: join(directory, 'native'), user })
-      server = new EmbeddedServer({ directory, binaries, user, settings })
-      await server.#initialize()
+      await server.#initialize(installed)
       await server.#startOnFreePort()
       return server
     } catch (error) {
-      await server?.stop('immediate')
-      await rm(directory, { recursive: true, force: true })
+      await server.stop('immediate')
       throw error
     }
   }
@@ -99,7 +97,7 @@ export class EmbeddedServer implements AsyncDisposable {
   /** Ends the server and starts it again on the same port, with the same data. */
   async restart(mode: StopMode = 'fast'): Promise<void> {
     await this.#endPostmaster(mode)
-    if (!(await this.#launch(this.#port))) throw await this.#failure('the embedded PostgreSQL did not restart')
+    if (!(await this.#launch(this.#port))) throw this.#failure('the embedded PostgreSQL did not restart')
   }
 
   async stop(mode: StopMode = 'fast'): Promise<void> {
@@ -115,7 +113,9 @@ export class EmbeddedServer implements AsyncDisposable {
     await this.stop()
   }
 
-  async #initialize(): Promise<void> {
+  async #initialize(installed: string): Promise<void> {
+    const copyTo = join(this.#directory, 'native')
+    this.#binaries = await prepareBinaries({ installed, copyTo, user: this.#user })
     const args = ['-D', this.dataDir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync']
     try {
       await promisify(execFile)(join(this.#binaries, 'bin', 'initdb'), args, this.#spawnOptions())
@@ -130,14 +130,16 @@ export class EmbeddedServer implements AsyncDisposable {
     for (let attempt = 1; attempt <= PORT_ATTEMPTS; attempt++) {
       const port = await freePort()
       if (port !== undefined && (await this.#launch(port))) return
+      // Somebody else may have been faster to take the port. Whatever else is wrong will be wrong again.
+      if (port !== undefined && !this.#log().includes('could not create any TCP/IP sockets')) break
     }
-    throw await this.#failure('the embedded PostgreSQL did not start')
+    throw this.#failure('the embedded PostgreSQL did not start')
   }
 
-  /** False when the server ended instead of becoming ready: most likely somebody else was faster to take the port. */
+  /** False when the server ended instead of becoming ready. */
   async #launch(port: number): Promise<boolean> {
     this.#port = port
-    const log = openSync(join(this.#directory, 'server.log'), 'a')
+    const log = openSync(this.#logFile, 'a')
     const options = { listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port) }
     const settings = Object.entries({ ...this.#settings, ...options }).flatMap(([name, value]) => [
       '-c',
@@ -149,14 +151,14 @@ export class EmbeddedServer implements AsyncDisposable {
       detached: true,
       stdio: ['ignore', log, log],
     })
+    closeSync(log)
     postmaster.unref()
     postmaster.on('error', () => {})
     this.#postmaster = postmaster
     const deadline = systemClock.monotonicMs() + START_DEADLINE_MS
     while (!(await this.#isReady(postmaster))) {
       if (hasEnded(postmaster)) return false
-      if (systemClock.monotonicMs() > deadline)
-        throw await this.#failure('the embedded PostgreSQL was not ready in time')
+      if (systemClock.monotonicMs() > deadline) throw this.#failure('the embedded PostgreSQL was not ready in time')
       await delay(10)
     }
     return true
@@ -192,10 +194,13 @@ export class EmbeddedServer implements AsyncDisposable {
     return { cwd: this.#directory, env: { ...ENVIRONMENT }, ...this.#user }
   }
 
-  async #failure(what: string): Promise<TenantryError> {
-    const log = await readFile(join(this.#directory, 'server.log'), 'utf8').catch(() => '')
-    const last = log.trimEnd().split('\n').slice(-10).join('\n')
+  #failure(what: string): TenantryError {
+    const last = this.#log().trimEnd().split('\n').slice(-10).join('\n')
     return new TenantryError('DATABASE_UNREACHABLE', `${what}; its log ends with:\n${last}`)
+  }
+
+  #log(): string {
+    return readFileSync(this.#logFile, 'utf8')
   }
 
   /** Last resort of a process that ends without `stop`: only synchronous calls are possible here. */
@@ -207,7 +212,6 @@ export class EmbeddedServer implements AsyncDisposable {
 
 interface Parts {
   readonly directory: string
-  readonly binaries: string
   readonly user: UnprivilegedUser | undefined
   readonly settings: Readonly<Record<string, string>>
 }
