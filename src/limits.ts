@@ -15,11 +15,14 @@ export const PAYLOAD_DEPTH_MAX = 500
 /** Characters kept of an error's message, and of its stack. */
 export const ERROR_TEXT_MAX = 4_096
 
+/** Characters kept of an error's name. */
+export const ERROR_NAME_MAX = 255
+
 /** Errors kept on a job: the newest ones. A job with 1,000 attempts must not become a megabyte. */
 export const ERRORS_KEPT = 20
 
-/** Characters of a tenant, a queue or a kind. They stand in every index entry, so they are kept short. */
-export const NAME_LENGTH_MAX = 255
+/** Bytes of a tenant, a queue or a kind. All three stand in one index entry, which PostgreSQL limits to 2,704 bytes. */
+export const NAME_BYTES_MAX = 255
 
 /** `priority` is a 16-bit number; the range leaves room and is easy to remember. */
 export const PRIORITY_MAX = 1_000

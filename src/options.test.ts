@@ -118,7 +118,7 @@ describe('names', () => {
   })
 
   test.each([[''], ['x'.repeat(256)], [null], [undefined], [42], [{}]])('%j is refused as a name', (name) => {
-    expect(() => nameOption('tenant', name)).toThrow(/^expected tenant to be a string of 1 to 255 characters, got /)
+    expect(() => nameOption('tenant', name)).toThrow(/^expected tenant to be a string of 1 to 255 bytes in UTF-8, got /)
   })
 
   test('NUL in a name is refused and shown escaped (B38)', () => {

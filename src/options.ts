@@ -1,5 +1,5 @@
 import { ConfigurationError } from './errors.js'
-import { NAME_LENGTH_MAX } from './limits.js'
+import { NAME_BYTES_MAX } from './limits.js'
 
 /** Characters of a refused value that are repeated in the error about it. */
 const SHOWN_LENGTH_MAX = 80
@@ -98,8 +98,10 @@ export function choiceOption<const Choice extends string>(
  * exactly: no NUL, and no lone surrogate, which UTF-8 cannot express.
  */
 export function nameOption(name: string, value: unknown): string {
-  const what = `a string of 1 to ${NAME_LENGTH_MAX} characters`
-  if (typeof value !== 'string' || value === '' || value.length > NAME_LENGTH_MAX) throw expected(name, what, value)
+  const what = `a string of 1 to ${NAME_BYTES_MAX} bytes in UTF-8`
+  if (typeof value !== 'string' || value === '' || Buffer.byteLength(value) > NAME_BYTES_MAX) {
+    throw expected(name, what, value)
+  }
   if (value.includes('\0')) throw expected(name, 'a string without NUL characters', value)
   if (/\p{Surrogate}/u.test(value)) throw expected(name, 'well-formed text without lone surrogates', value)
   return value

@@ -40,7 +40,7 @@ describe('a definition', () => {
   })
 
   test.each<[object, string]>([
-    [{}, 'expected kind to be a string of 1 to 255 characters, got undefined'],
+    [{}, 'expected kind to be a string of 1 to 255 bytes in UTF-8, got undefined'],
     [{ kind: '' }, 'got ""'],
     [{ kind: 'a', maxAttemps: 3 }, 'unknown option "maxAttemps" of defineJob; did you mean maxAttempts?'],
     [{ kind: 'a', maxAttempts: 0 }, 'expected maxAttempts to be an integer from 1 to 10000, got 0'],

@@ -10,7 +10,7 @@ export interface JobOptions<Schema extends StandardSchema = StandardSchema> {
   readonly payload?: Schema
   /** The lane that workers subscribe to. Default 'default'. */
   readonly queue?: string
-  /** How often a job may be started before it is discarded, 1 to 10,000. Default 5. */
+  /** How often a job may be started before it is discarded, 1 to 10,000. Default 20. */
   readonly maxAttempts?: number
   /** -1000 to 1000; higher runs earlier among the jobs of one tenant. Default 0. */
   readonly priority?: number
@@ -32,11 +32,11 @@ export interface JobDefinition<Input = unknown, Output = Input> {
 }
 
 /**
- * Queue: most applications need one. Attempts: five outlast a hiccup and end a job that can never succeed before it has
- * cost its tenant much; with the default back-off they span about 8 seconds on average, ten span 4 minutes and twenty
- * 4 hours, so work that must outlast an outage asks for more. Priority: the middle, so that there is room on both sides.
+ * Queue: most applications need one. Attempts: with the default back-off five attempts span 8 seconds on average, ten
+ * span 4 minutes and twenty 4 hours; twenty outlast an outage of what the handler calls. Priority: the middle, so that
+ * there is room on both sides.
  */
-export const JOB_DEFAULTS = Object.freeze({ queue: 'default', maxAttempts: 5, priority: 0 })
+export const JOB_DEFAULTS = Object.freeze({ queue: 'default', maxAttempts: 20, priority: 0 })
 
 const JOB_OPTIONS = [
   'kind',

@@ -51,14 +51,14 @@ describe('a new job', () => {
   })
 
   test.each<[object, string]>([
-    [{}, 'expected tenant to be a string of 1 to 255 characters, got undefined'],
-    [{ tenant: '' }, 'expected tenant to be a string of 1 to 255 characters, got ""'],
+    [{}, 'expected tenant to be a string of 1 to 255 bytes in UTF-8, got undefined'],
+    [{ tenant: '' }, 'expected tenant to be a string of 1 to 255 bytes in UTF-8, got ""'],
     [{ tenant: 42 }, 'got 42'],
     [{ tenant: 'a\0' }, 'without NUL'],
     [{ ...acme, priorty: 1 }, 'unknown option "priorty" of enqueue; did you mean priority?'],
     [{ ...acme, delay: 1 }, 'unknown option "delay" of enqueue; did you mean delayMs?'],
     [{ ...acme, transacton: 1 }, 'did you mean transaction?'],
-    [{ ...acme, queue: null }, 'expected queue to be a string of 1 to 255 characters, got null'],
+    [{ ...acme, queue: null }, 'expected queue to be a string of 1 to 255 bytes in UTF-8, got null'],
     [{ ...acme, maxAttempts: 0 }, 'expected maxAttempts to be an integer from 1 to 10000, got 0'],
     [{ ...acme, priority: 1.5 }, 'expected priority to be an integer from -1000 to 1000, got 1.5'],
     [{ ...acme, delayMs: -1 }, `expected delayMs to be an integer from 0 to ${DELAY_MS_MAX}, got -1`],

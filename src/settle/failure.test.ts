@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ERROR_TEXT_MAX, NAME_LENGTH_MAX } from '../limits.js'
+import { ERROR_TEXT_MAX, ERROR_NAME_MAX } from '../limits.js'
 import { describeFailure, plainText } from './failure.js'
 
 const thrower = () => {
@@ -165,7 +165,7 @@ describe('the text of a failure', () => {
     const failure = describeFailure(
       Object.assign(new AggregateError(inner, long, { cause }), { name: long, stack: long }),
     )
-    expect(failure.name).toHaveLength(NAME_LENGTH_MAX)
+    expect(failure.name).toHaveLength(ERROR_NAME_MAX)
     expect(failure.message.length).toBeLessThanOrEqual(ERROR_TEXT_MAX)
     expect(failure.message).toContain('[10 errors: ')
     expect(failure.stack?.length).toBeLessThanOrEqual(ERROR_TEXT_MAX)

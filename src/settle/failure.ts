@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { ERROR_TEXT_MAX, NAME_LENGTH_MAX } from '../limits.js'
+import { ERROR_TEXT_MAX, ERROR_NAME_MAX } from '../limits.js'
 import type { Failure } from './outcome.js'
 
 /**
@@ -14,7 +14,7 @@ export function describeFailure(thrown: unknown): Failure {
   const inner = describeInner(thrown)
   const stack = describeStack(thrown, message)
   return {
-    name: plainText(name, NAME_LENGTH_MAX),
+    name: plainText(name, ERROR_NAME_MAX),
     message: plainText(inner === '' ? message : `${trimmed(message, ERROR_TEXT_MAX / 2)} ${inner}`, ERROR_TEXT_MAX),
     ...(stack !== '' && { stack: plainText(stack, ERROR_TEXT_MAX) }),
   }
@@ -86,7 +86,7 @@ function headline(value: unknown): string {
   if (!isErrorLike(value)) return trimmed(describeNonError(value), RELATED_TEXT_MAX)
   const name = readText(value, 'name') || 'Error'
   const message = readText(value, 'message') || readText(value, 'code')
-  return `${trimmed(name, NAME_LENGTH_MAX)}: ${trimmed(message, RELATED_TEXT_MAX)}`
+  return `${trimmed(name, ERROR_NAME_MAX)}: ${trimmed(message, RELATED_TEXT_MAX)}`
 }
 
 function describeNonError(thrown: unknown): string {

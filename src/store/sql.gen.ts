@@ -339,7 +339,7 @@ declare
   _option text;
   _queue text := coalesce(options ->> 'queue', 'default');
   _priority integer := coalesce((options ->> 'priority')::integer, 0);
-  _max_attempts integer := coalesce((options ->> 'max_attempts')::integer, 5);
+  _max_attempts integer := coalesce((options ->> 'max_attempts')::integer, 20);
   _delay_ms double precision := (options ->> 'delay_ms')::double precision;
   _ids bigint[];
 begin
