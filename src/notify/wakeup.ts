@@ -57,7 +57,7 @@ export class Wakeup {
   /** A claim is about to be sent: it answers all hints so far. Those that come from now on are for the next look. */
   look(): void {
     this.#hinted = false
-    if (this.#dueAtMs <= this.#options.clock.monotonicMs()) this.#dueAtMs = Number.POSITIVE_INFINITY
+    if (this.#dueAtMs <= this.#options.clock.monotonicMs() + DUE_SLACK_MS) this.#dueAtMs = Number.POSITIVE_INFINITY
   }
 
   /** Resolves at the next hint, due time or poll, or when `signal` aborts. `found`: the last claim brought something. */
@@ -93,7 +93,7 @@ export class Wakeup {
     if (atMs >= this.#wakeAtMs) return
     clearTimeout(this.#timer)
     this.#wakeAtMs = atMs
-    this.#timer = setTimeout(() => this.#wake?.(), waitMs)
+    this.#timer = setTimeout(() => this.#wake?.(), Math.ceil(waitMs))
   }
 
   #untilDueMs(): number {

@@ -1,4 +1,4 @@
-import type { ClientBase } from 'pg'
+import type { TransactionClient } from '../driver/transaction-client.js'
 import type { HeldJob } from '../lease/held-leases.js'
 import type { Logger } from '../logger.js'
 import { cancel, discard, type PlannedExit, snooze } from '../settle/planned-exit.js'
@@ -28,7 +28,7 @@ export interface JobContext extends BatchContext {
    * committed together or not at all. When `work` throws, or the lease was lost, everything is rolled back. Once it
    * has resolved the job is settled, and what the handler does afterwards cannot change that.
    */
-  transaction<Result>(work: (transaction: ClientBase) => Promise<Result>): Promise<Result>
+  transaction<Result>(work: (transaction: TransactionClient) => Promise<Result>): Promise<Result>
 }
 
 const exits = { snooze, cancel, discard }

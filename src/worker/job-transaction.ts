@@ -1,4 +1,4 @@
-import type { ClientBase } from 'pg'
+import type { TransactionClient } from '../driver/transaction-client.js'
 import { LeaseLostError } from '../errors.js'
 import type { HeldJob } from '../lease/held-leases.js'
 import type { Store } from '../store/store.js'
@@ -6,7 +6,7 @@ import type { Store } from '../store/store.js'
 /** Where the transactions of handlers come from: the application's pool, never the worker's own connections. */
 export interface TransactionSource {
   /** Begins, runs `work`, and commits; rolls back when `work` rejects. */
-  transaction<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result>
+  transaction<Result>(work: (client: TransactionClient) => Promise<Result>): Promise<Result>
 }
 
 /**
@@ -37,7 +37,7 @@ export class JobTransaction {
     return this.#state
   }
 
-  async run<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
+  async run<Result>(work: (client: TransactionClient) => Promise<Result>): Promise<Result> {
     this.#begin()
     let completed = false
     try {
@@ -74,7 +74,7 @@ export class JobTransaction {
   }
 
   /** The last statement before the commit. It fails the transaction unless the job is still ours. */
-  async #complete(client: ClientBase): Promise<void> {
+  async #complete(client: TransactionClient): Promise<void> {
     const { job, lease } = this.#held
     if (await this.#store.completeIn(client, lease.queue, job.id, lease.id)) return
     this.#state = 'fenced'

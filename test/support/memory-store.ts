@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../src/clock.js'
-import type { AttemptError, Job, JobState, NewJob } from '../../src/job/job.js'
+import type { AttemptError, Job, JobRecord, JobState, NewJob } from '../../src/job/job.js'
 import type { Outcome, Settlement } from '../../src/settle/outcome.js'
-import type { Claim, ClaimRequest, JobRecord, Reclaimed, Store } from '../../src/store/store.js'
+import type { Claim, ClaimRequest, Reclaimed, Store } from '../../src/store/store.js'
 
 interface Row {
   job: Job
