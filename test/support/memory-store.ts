@@ -132,6 +132,10 @@ export class MemoryStore implements Store {
     return this.#leases.size
   }
 
+  get leaseIds(): readonly string[] {
+    return [...this.#leases.keys()]
+  }
+
   /** As if the lease had run out and the jobs had been reclaimed. */
   expire(leaseId: string): void {
     this.#leases.set(leaseId, Number.NEGATIVE_INFINITY)
