@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os'
+import { DEFAULT_SCHEMA } from '../config.js'
 import { CommandError, EXIT } from './exit-codes.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -59,8 +60,6 @@ export function schemaFrom(option: string | undefined, environment: Environment)
   const { TENANTRY_SCHEMA } = environment
   return option ?? (TENANTRY_SCHEMA || DEFAULT_SCHEMA)
 }
-
-export const DEFAULT_SCHEMA = 'tenantry'
 
 /** The connection string without anything secret. What cannot be taken apart for certain is not repeated at all. */
 export function masked(connectionString: string): string {

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
+import { demoCommand } from './commands/demo.js'
 import { migrateCommand } from './commands/migrate.js'
+import { replayCommand } from './commands/replay.js'
 import type { CommandFactory, Edge } from './edge.js'
 import { EXIT, type ExitCode, failureOf, Interruption } from './exit-codes.js'
 import { printable } from './output.js'
 import { commanderExitCode, programOf } from './program.js'
 
 /** One file a command. The order is that of --help. */
-const COMMANDS: readonly CommandFactory[] = [migrateCommand]
+const COMMANDS: readonly CommandFactory[] = [demoCommand, migrateCommand, replayCommand]
 
 async function run(edge: Edge, argv: readonly string[]): Promise<ExitCode> {
   try {
@@ -54,8 +56,7 @@ const edge: Edge = {
   stderr: process.stderr,
   signal: interruptions(),
 }
-run(edge, process.argv.slice(2)).then((exitCode) => {
-  // A command that was cut short may have left a query behind that nobody waits for.
-  if (edge.signal.aborted) process.exit(exitCode)
-  process.exitCode = exitCode
-})
+const exitCode = await run(edge, process.argv.slice(2))
+// A command that was cut short may have left a query behind that nobody waits for.
+if (edge.signal.aborted) process.exit(exitCode)
+process.exitCode = exitCode

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { DEFAULT_SCHEMA } from './connect.js'
+import { DEFAULT_SCHEMA } from '../config.js'
 
 /** A whole number in a range, for commander: the refusal names the value and what would do. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
