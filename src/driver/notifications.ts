@@ -37,13 +37,14 @@ export class NotificationConnection implements Service {
   #isListening = false
   /** Sessions in a row that did not live until their first heartbeat. */
   #failures = 0
+  #poolerReported = false
 
   constructor(options: NotificationOptions) {
     this.#options = options
     this.#logger = options.logger ?? silentLogger
   }
 
-  /** Whether notifications arrive, as far as we know. */
+  /** Whether notifications arrive, as far as we know. False behind a pooler, where some may. */
   get isListening(): boolean {
     return this.#isListening
   }
@@ -83,10 +84,11 @@ export class NotificationConnection implements Service {
     client.on('notification', ({ channel, payload }) => {
       if (channel === this.#options.channel) this.#options.onNotification(payload ?? '')
     })
+    let connected = false
     const onStop = () => {
       over.abort()
       // Whoever is still connecting cannot say farewell.
-      if (!this.#isListening) destroyClient(client)
+      if (!connected) destroyClient(client)
     }
     stop.addEventListener('abort', onStop, { once: true })
     try {
@@ -95,7 +97,8 @@ export class NotificationConnection implements Service {
         text: `listen ${pg.escapeIdentifier(this.#options.channel)}`,
         deadlineMs: REPLY_DEADLINE_MS,
       })
-      this.#isListening = true
+      this.#isListening = await this.#isDirect(client)
+      connected = true
       this.#options.onConnected()
       await this.#beatUntil(over.signal, client)
       throw over.signal.reason
@@ -106,6 +109,29 @@ export class NotificationConnection implements Service {
       this.#isListening = false
       await endClient(client)
     }
+  }
+
+  /**
+   * Whether the server's process is the one that greeted us. A pooler greets with numbers of its own. In transaction mode
+   * it loses notifications, while each heartbeat may well meet the very session that listens.
+   */
+  async #isDirect(client: pg.Client): Promise<boolean> {
+    const rows = await send(client, {
+      text: 'select pg_catalog.pg_backend_pid() as pid',
+      deadlineMs: REPLY_DEADLINE_MS,
+    })
+    // node-postgres keeps it, its types leave it out.
+    const { processID } = client as unknown as { readonly processID: number }
+    const isDirect = rows.some(({ pid }) => pid === String(processID))
+    if (!isDirect && !this.#poolerReported) {
+      this.#poolerReported = true
+      this.#logger.warn(
+        'notifications cannot be relied on through a pooler; jobs are found by polling. For faster pick-up give a ' +
+          'connection string for notifications that leads to PostgreSQL itself',
+        { channel: this.#options.channel },
+      )
+    }
+    return isDirect
   }
 
   async #beatUntil(over: AbortSignal, client: pg.Client): Promise<void> {

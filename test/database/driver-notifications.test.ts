@@ -103,6 +103,20 @@ function simpleQuery(text: string): Uint8Array {
   return Buffer.concat([Buffer.from('Q'), length, body])
 }
 
+test('a pooler in between is noticed, and nobody relies on notifications (B73)', async () => {
+  await using proxy = await TcpProxy.to(inject('databaseUrl'))
+  // Poolers greet with numbers of their own: BackendKeyData is a K, its length, the process and its key.
+  proxy.rewriteReplies((reply) => {
+    const at = reply.indexOf(Buffer.from([0x4b, 0, 0, 0, 12]))
+    if (at >= 0) reply.writeInt32BE(1, at + 5)
+    return reply
+  })
+  const { connection, warnings } = await listenOn('channel', proxy.url)
+  expect(connection.isListening).toBe(false)
+  expect(warnings).toEqual([expect.stringContaining('cannot be relied on through a pooler')])
+  await connection.stop()
+})
+
 test('stop does not wait for a server that does not answer, whether connected or connecting (B86)', async () => {
   await using proxy = await TcpProxy.to(inject('databaseUrl'))
   const { connection } = await listenOn('channel', proxy.url, 60_000)

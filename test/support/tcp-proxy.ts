@@ -12,6 +12,7 @@ export class TcpProxy implements AsyncDisposable {
   /** Sides of the server whose next reply is for us. */
   readonly #slipped = new Set<Socket>()
   #mode: Mode = 'forward'
+  #rewrite: (reply: Buffer) => Buffer = (reply) => reply
 
   private constructor(target: URL) {
     this.#target = target
@@ -64,6 +65,11 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
+  /** Changes what the server says on its way to the client. */
+  rewriteReplies(rewrite: (reply: Buffer) => Buffer): void {
+    this.#rewrite = rewrite
+  }
+
   /** Closes every connection, and passes new ones on. */
   cut(): void {
     this.#mode = 'forward'
@@ -83,7 +89,7 @@ export class TcpProxy implements AsyncDisposable {
     client.on('data', (chunk) => server.write(chunk))
     server.on('data', (chunk) => {
       if (this.#slipped.delete(server)) return
-      if (this.#mode !== 'dropping-replies') client.write(chunk)
+      if (this.#mode !== 'dropping-replies') client.write(this.#rewrite(chunk))
     })
     for (const [socket, other] of [pair, [server, client] as const]) {
       socket.on('error', () => {})
