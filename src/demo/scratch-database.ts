@@ -26,8 +26,11 @@ export async function withScratchDatabase<T>(
   const schema = `tenantry_scratch_${systemRandom.uuid().slice(0, 8)}`
   const { connectionString, signal, say } = options
   if (connectionString !== undefined) {
+    say(`working in the schema ${schema}, which is dropped at the end`)
+    // Before `try`: a migration that fails leaves nothing behind.
+    const database = await migrated({ connectionString, schema })
     try {
-      return await use(await migrated({ connectionString, schema }))
+      return await use(database)
     } finally {
       await dropSchema({ connectionString, schema }).catch((error: unknown) => {
         // What went wrong before is the news; a schema that stays behind is only a remark.

@@ -20,7 +20,6 @@ const WAIT = {
 describe('demo', () => {
   it('runs the noisy neighbour through FIFO and fair on the named server, and leaves nothing behind', async () => {
     const environment = { DATABASE_URL: inject('databaseUrl') }
-    const before = await schemas()
     const { exitCode, stdout, stderr } = await runCommand(['demo', '--json'], { environment })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('using postgres://') })
     const figures = JSON.parse(stdout) as Comparison
@@ -38,7 +37,7 @@ describe('demo', () => {
     expect(figures.fifo.lastQuietStart).toBe(1_050)
     expect(figures.fair.lastQuietStart).toBeGreaterThanOrEqual(50)
     expect(figures.fair.lastQuietStart).toBeLessThanOrEqual(60)
-    expect(await schemas()).toEqual(before)
+    expect(await exists(schemaOf(stderr))).toBe(false)
   })
 
   it('starts a server of its own when none is named, and prints a table', async () => {
@@ -67,16 +66,21 @@ describe('demo', () => {
   )
 
   it('stopped by Ctrl-C while jobs run exits with 130 and leaves no schema and no session', async () => {
-    const before = await schemas()
     const demo = startCommand(['demo'], { environment: { DATABASE_URL: inject('databaseUrl') } })
-    const running = async () => {
-      const schema = (await schemas()).find((name) => !before.includes(name))
-      return schema !== undefined && (await hasRunningJob(schema))
-    }
-    await until(running, { until: 'a job of the demo runs' })
+    const schema = await until(() => schemaOf(demo.stderr()), { until: 'the demo names its schema' })
+    await until(() => hasRunningJob(schema), { until: 'a job of the demo runs' })
     demo.process.kill('SIGINT')
     expect(await demo.ended).toMatchObject({ exitCode: 130, stdout: '' })
-    expect(await schemas()).toEqual(before)
+    expect(await exists(schema)).toBe(false)
+  })
+
+  it('fails in one line when the named server is not there', async () => {
+    const { exitCode, stdout, stderr } = await runCommand(['demo'], {
+      environment: { DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/d' },
+    })
+    expect({ exitCode, stdout }).toEqual({ exitCode: 69, stdout: '' })
+    expect(stderr).toMatch(/tenantry: .*ECONNREFUSED/)
+    expect(stderr).not.toMatch(/hunter2|\n {4}at /)
   })
 })
 
@@ -86,12 +90,14 @@ async function temporaryDirectory(): Promise<string> {
   return path
 }
 
-/** The schemas of demos on the test server. */
-async function schemas(): Promise<readonly string[]> {
-  const rows = await query<{ name: string }>(
-    "select nspname as name from pg_namespace where nspname like 'tenantry\\_scratch\\_%' order by nspname",
-  )
-  return rows.map(({ name }) => name)
+/** The schema that a demo says it works in; empty when it has not said so yet. */
+function schemaOf(stderr: string): string {
+  return /working in the schema (\w+)/.exec(stderr)?.[1] ?? ''
+}
+
+async function exists(schema: string): Promise<boolean> {
+  expect(schema).toMatch(/^tenantry_scratch_/)
+  return (await query('select from pg_namespace where nspname = $1', [schema])).length > 0
 }
 
 async function hasRunningJob(schema: string): Promise<boolean> {
@@ -101,11 +107,11 @@ async function hasRunningJob(schema: string): Promise<boolean> {
   return found.length > 0
 }
 
-async function query<Row>(text: string): Promise<Row[]> {
+async function query(text: string, values: readonly unknown[] = []): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: inject('databaseUrl') })
   await client.connect()
   try {
-    return (await client.query(text)).rows as Row[]
+    return (await client.query(text, [...values])).rows
   } finally {
     await client.end()
   }
