@@ -5,6 +5,7 @@ import { DatabasePool, type DatabasePoolOptions } from '../../src/driver/pool.js
 import { EmbeddedServer } from '../../src/embedded/server.js'
 import { silentLogger } from '../../src/logger.js'
 import { createSchema, type TestSchema } from '../support/database.js'
+import { createRole } from '../support/role.js'
 import { TcpProxy } from '../support/tcp-proxy.js'
 import { until } from '../support/until.js'
 
@@ -67,11 +68,8 @@ test("a transaction's client is node-postgres's own, with the types that the app
 })
 
 test('a transaction is read committed whatever the default is (B78)', async () => {
-  const { query, schema } = await createSchema({ empty: true })
-  await query(`create role role_${schema} login`)
-  await query(`alter role role_${schema} set default_transaction_isolation = 'serializable'`)
-  onTestFinished(async () => void (await query(`drop role role_${schema}`)))
-  const connectionString = inject('databaseUrl').replace('//postgres@', `//role_${schema}@`)
+  const created = await createSchema({ empty: true })
+  const { connectionString } = await createRole(created, "set default_transaction_isolation = 'serializable'")
   const pool = poolFor({ client: { connectionString } })
   const level = await pool.transaction(async (client) => (await client.query('show transaction_isolation')).rows)
   expect(level).toEqual([{ transaction_isolation: 'read committed' }])

@@ -5,6 +5,7 @@ import { applyMigrations, type Migration, migrate, migrationSql, migrationStatus
 import { quoteSchema } from '../../src/store/schema-name.js'
 import { MIGRATIONS } from '../../src/store/sql.gen.js'
 import { createSchema, type TestSchema } from '../support/database.js'
+import { createRole } from '../support/role.js'
 import { until } from '../support/until.js'
 
 const first: Migration = { version: 1, name: 'first', text: 'create table :schema.one (id int); select 1;' }
@@ -166,18 +167,16 @@ test('two schemas whose names differ in case only are two installations (B84)', 
 })
 
 describe('a role of its own', () => {
-  async function roleWith(created: TestSchema, settings: string): Promise<pg.Client> {
-    const role = `role_${created.schema}`
-    await created.query(`create role ${role} login`)
-    if (settings) await created.query(`alter role ${role} ${settings}`)
-    const [row] = await created.query<{ name: string }>('select current_database() as name')
-    await created.query(`grant create on database "${row?.name}" to ${role}`)
-    return created.connect({ connectionString: created.connectionString.replace('//postgres@', `//${role}@`) })
+  async function roleWith(created: TestSchema, settings?: string): Promise<{ client: pg.Client; role: string }> {
+    const { role, connectionString } = await createRole(created, settings)
+    const [row] = await created.query<{ name: string }>('select quote_ident(current_database()) as name')
+    await created.query(`grant create on database ${row?.name} to ${role}`)
+    return { client: await created.connect({ connectionString }), role }
   }
 
   test('needs nothing but the right to create a schema', async () => {
     const created = await createSchema({ migrated: false })
-    const client = await roleWith(created, '')
+    const { client } = await roleWith(created)
     const { rows } = await client.query('select rolsuper from pg_roles where rolname = current_user')
     expect(rows).toEqual([{ rolsuper: false }])
     expect((await migrate(client, created)).applied).toEqual(MIGRATIONS.map(({ version }) => version))
@@ -185,25 +184,24 @@ describe('a role of its own', () => {
 
   test('needs no right to create at all when there is nothing to do', async () => {
     const created = await createSchema()
-    const client = await roleWith(created, '')
-    const role = `role_${created.schema}`
+    const { client, role } = await roleWith(created)
     await created.query(`grant usage on schema ${created.quoted} to ${role}`)
     await created.query(`grant select on ${created.quoted}.migration to ${role}`)
-    const [row] = await created.query<{ name: string }>('select current_database() as name')
-    await created.query(`revoke create on database "${row?.name}" from ${role}`)
+    const [row] = await created.query<{ name: string }>('select quote_ident(current_database()) as name')
+    await created.query(`revoke create on database ${row?.name} from ${role}`)
     expect(await migrate(client, created)).toEqual({ applied: [] })
   })
 
   test('may have short timeouts (B77)', async () => {
     const created = await createSchema({ migrated: false })
-    const client = await roleWith(created, "set statement_timeout = '300ms'")
+    const { client } = await roleWith(created, "set statement_timeout = '300ms'")
     const slow: Migration = { version: 1, name: 'slow', text: 'select pg_sleep(0.5);' }
     expect(await applyMigrations(client, { ...created, migrations: [slow] })).toEqual({ applied: [1] })
   })
 
   test.each(['repeatable read', 'serializable'])('may have %s as its isolation level (B78)', async (level) => {
     const created = await createSchema({ migrated: false })
-    const client = await roleWith(created, `set default_transaction_isolation = '${level}'`)
+    const { client } = await roleWith(created, `set default_transaction_isolation = '${level}'`)
     const isolation: Migration = {
       version: 1,
       name: 'isolation',
@@ -215,7 +213,7 @@ describe('a role of its own', () => {
 
   test('may have read-only transactions and an empty search path as its defaults (B84)', async () => {
     const created = await createSchema({ migrated: false })
-    const client = await roleWith(created, "set search_path = ''")
+    const { client } = await roleWith(created, "set search_path = ''")
     await client.query('set default_transaction_read_only = on')
     expect((await migrate(client, created)).applied).toEqual(MIGRATIONS.map(({ version }) => version))
   })
