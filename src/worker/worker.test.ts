@@ -9,6 +9,7 @@ import type { StandardSchema } from '../job/standard-schema.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { systemRandom } from '../random.js'
 import type { Store } from '../store/store.js'
+import type { BatchJobResult } from './handlers.js'
 import type { WorkerOptions } from './options.js'
 import { Worker, type WorkerDependencies } from './worker.js'
 
@@ -163,8 +164,8 @@ test('the handler receives what the schema makes of the payload, and what it ref
 
 test('whatever a handler throws or returns, its job is settled and the others run on (B39)', async () => {
   const { worker, store, enqueue } = setUp({ concurrency: 50 })
-  const circular: Record<string, unknown> = {}
-  circular['self'] = circular
+  const circular: { self?: unknown } = {}
+  circular.self = circular
   const hostile = new Proxy({}, { get: () => raise(), has: () => raise(), getPrototypeOf: () => raise() })
   const thrown = [circular, undefined, null, 'text', 42n, Symbol('s'), Object.freeze(new Error('frozen')), hostile]
   const returned = [circular, 42n, new Map(), () => 1, 'x'.repeat(1_000_000), hostile]
@@ -308,7 +309,7 @@ test('a batch handler gets the jobs of a claim, at most size of them, and settle
   worker.handleBatch(job, { size: 4 }, async (batch, context) => {
     sizes.push(batch.length)
     const [first, second] = batch
-    return new Map([
+    return new Map<string, BatchJobResult>([
       [first?.id ?? '', context.cancel('first')],
       [second?.id ?? '', new Error('second')],
     ])
