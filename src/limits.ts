@@ -6,6 +6,9 @@ export const CLAIM_BATCH_MAX = 500
 /** Jobs in one enqueue statement. More are sent in several statements of one transaction. */
 export const ENQUEUE_STATEMENT_MAX = 10_000
 
+/** Bytes of payload in one enqueue statement. A text of 512 MiB is more than V8 can hold, and 1 GiB more than PostgreSQL can. */
+export const ENQUEUE_STATEMENT_BYTES_MAX = 32 * 1024 * 1024
+
 /** Bytes of one payload as JSON in UTF-8, by default. Larger inputs belong in a table or an object store, by reference. */
 export const PAYLOAD_BYTES_DEFAULT = 256 * 1024
 

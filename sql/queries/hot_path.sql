@@ -1,7 +1,9 @@
+-- Functions are named with their schema: the session's search_path may find look-alikes first.
+
 -- name: enqueue_many
 -- Inserts jobs given as parallel arrays; ids in the same order.
 -- $1 queues  $2 kinds  $3 tenants  $4 payloads  $5 priorities  $6 run_ats  $7 delays_ms  $8 max_attempts
-select unnest(:schema.enqueue_many_v1(
+select pg_catalog.unnest(:schema.enqueue_many_v1(
   $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[]))::text as id;
 
 -- name: claim

@@ -1,12 +1,12 @@
 -- name: job
 -- One job by its id, waiting, running or finished. No rows: it was never committed, or its history is gone.
 select id, queue, kind, tenant, state::text as state, payload, attempt, max_attempts, priority,
-       date_part('epoch', run_at) as run_at_seconds, date_part('epoch', created_at) as created_at_seconds,
+       pg_catalog.date_part('epoch', run_at) as run_at_seconds, pg_catalog.date_part('epoch', created_at) as created_at_seconds,
        null::double precision as finalized_at_seconds, errors
 from :schema.job where id = $1::bigint
 union all
 select id, queue, kind, tenant, state, payload, attempt, max_attempts, priority,
-       date_part('epoch', run_at), date_part('epoch', created_at), date_part('epoch', finalized_at), errors
+       pg_catalog.date_part('epoch', run_at), pg_catalog.date_part('epoch', created_at), pg_catalog.date_part('epoch', finalized_at), errors
 from :schema.job_history where id = $1::bigint;
 
 -- name: cancel
@@ -20,11 +20,11 @@ kept as (
   insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
     claimed_at, finalized_at, payload, errors, retention)
   select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
-    cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, clock_timestamp(),
+    cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, pg_catalog.clock_timestamp(),
     case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
-    coalesce(cancelled.errors, '[]') || jsonb_build_array(jsonb_build_object(
+    coalesce(cancelled.errors, '[]') || pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object(
       'attempt', cancelled.attempt, 'name', 'Cancelled', 'message', $2::text,
-      'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
+      'at', pg_catalog.to_char(pg_catalog.clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
     'settled'
   from cancelled
   left join :schema.queue on queue.name = cancelled.queue

@@ -1,8 +1,8 @@
 import { toTenantryError } from '../driver/pg-errors.js'
 import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
-import { ENQUEUE_STATEMENT_MAX } from '../limits.js'
 import type { Settlement } from '../settle/outcome.js'
+import { enqueueBatches, enqueueValues } from './enqueue-values.js'
 import { interleave } from './interleave.js'
 import { column, optionalNumber, time, toJob } from './rows.js'
 import { finalizeValues, requeueValues, sortOutcomes } from './settlement-values.js'
@@ -53,8 +53,9 @@ export class PgStore implements Store {
   async enqueue(jobs: readonly NewJob[], transaction?: Queryable): Promise<string[]> {
     if (jobs.length === 0) return []
     if (transaction) return this.#enqueueIn(jobs, transaction)
-    if (jobs.length <= ENQUEUE_STATEMENT_MAX) {
-      const rows = await this.#run(this.#statements.enqueue_many, enqueueValues(jobs))
+    const [only, ...others] = enqueueBatches(jobs)
+    if (only && others.length === 0) {
+      const rows = await this.#run(this.#statements.enqueue_many, enqueueValues(only))
       return rows.map((row) => column(row, 'id'))
     }
     if (!this.#session.transaction) throw new Error('broken invariant: large enqueues go through the pool')
@@ -108,7 +109,7 @@ export class PgStore implements Store {
     }
     for (const [index, { statement, values }] of runs.entries()) {
       const leases = index === runs.length - 1 ? finishedLeases : none
-      for (const id of ids(await this.#settleOnce(statement, [...values, leases]))) accepted.add(id)
+      for (const id of ids(await this.#runWithHistory(statement, [...values, leases]))) accepted.add(id)
     }
     return accepted
   }
@@ -119,7 +120,7 @@ export class PgStore implements Store {
   }
 
   async reclaim(): Promise<Reclaimed> {
-    const [row] = await this.#run(this.#statements.reclaim, [RECLAIM_LEASES])
+    const [row] = await this.#runWithHistory(this.#statements.reclaim, [RECLAIM_LEASES])
     if (!row) throw new Error('expected one row from reclaim')
     const nextDueMs = optionalNumber(row, 'next_due_ms')
     return {
@@ -154,7 +155,7 @@ export class PgStore implements Store {
 
   /** Cancels a job that waits; false when it runs already, is finished or does not exist. */
   async cancel(id: string, reason: string): Promise<boolean> {
-    return (await this.#run(this.#statements.cancel, [id, reason])).length === 1
+    return (await this.#runWithHistory(this.#statements.cancel, [id, reason])).length === 1
   }
 
   async configureQueue(name: string, settings: Partial<QueueSettings>): Promise<QueueSettings> {
@@ -176,7 +177,7 @@ export class PgStore implements Store {
   }
 
   /** A partition can be missing when no worker ran for a fortnight: then it is made here, and nothing is lost. */
-  async #settleOnce(statement: Statement, values: unknown[]): Promise<readonly TextRow[]> {
+  async #runWithHistory(statement: Statement, values: unknown[]): Promise<readonly TextRow[]> {
     try {
       return await this.#run(statement, values)
     } catch (error) {
@@ -188,9 +189,8 @@ export class PgStore implements Store {
 
   async #enqueueIn(jobs: readonly NewJob[], transaction: Queryable): Promise<string[]> {
     const all: string[] = []
-    for (let start = 0; start < jobs.length; start += ENQUEUE_STATEMENT_MAX) {
-      const chunk = jobs.slice(start, start + ENQUEUE_STATEMENT_MAX)
-      const rows = await this.#runIn(transaction, this.#statements.enqueue_many, enqueueValues(chunk))
+    for (const batch of enqueueBatches(jobs)) {
+      const rows = await this.#runIn(transaction, this.#statements.enqueue_many, enqueueValues(batch))
       for (const row of rows) all.push(column(row, 'id'))
     }
     return all
@@ -232,19 +232,6 @@ export class PgStore implements Store {
   #translated(error: unknown): unknown {
     return toTenantryError(error, this.#schema)
   }
-}
-
-function enqueueValues(jobs: readonly NewJob[]): unknown[] {
-  return [
-    jobs.map((job) => job.queue),
-    jobs.map((job) => job.kind),
-    jobs.map((job) => job.tenant),
-    jobs.map((job) => job.payload),
-    jobs.map((job) => job.priority),
-    jobs.map((job) => job.runAt?.toISOString() ?? null),
-    jobs.map((job) => job.delayMs ?? null),
-    jobs.map((job) => job.maxAttempts),
-  ]
 }
 
 function ids(rows: readonly TextRow[]): ReadonlySet<string> {

@@ -244,7 +244,7 @@ select :schema.ensure_history_v1(14);
 -- The channel on which workers of this schema listen. Derived, because a channel name has at most 63 bytes.
 create function :schema.channel_v1() returns text
 language sql immutable parallel safe
-as $tenantry$ select 'tenantry_' || left(md5(:schema_literal), 24) $tenantry$;
+as $tenantry$ select pg_catalog.concat('tenantry_', pg_catalog."left"(pg_catalog.md5(:schema_literal), 24)) $tenantry$;
 
 -- Notifies the queues in which a worker with free slots listens. A transaction sends equal notifications once.
 create function :schema.wake_v1(_queues text[]) returns void
@@ -264,7 +264,8 @@ begin
 end $tenantry$;
 
 -- Tells the next claim that these lanes have work, unless the ring holds them ready already. Appends, and so waits for nobody.
--- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that.
+-- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. Queues of the other
+-- strategies get none, for nobody would ever fold them in; once such a queue is made fair, the walk finds its lanes.
 create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[]) returns void
 language sql
 as $tenantry$
@@ -275,6 +276,7 @@ as $tenantry$
     select from :schema.ring
     where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
   )
+  and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
 $tenantry$;
 
 -- Inserts jobs given as parallel arrays and answers with their ids in the same order: all or none.
@@ -337,17 +339,32 @@ set search_path = pg_catalog, pg_temp
 as $tenantry$
 declare
   _option text;
+  _given text;
   _queue text := coalesce(options ->> 'queue', 'default');
-  _priority integer := coalesce((options ->> 'priority')::integer, 0);
-  _max_attempts integer := coalesce((options ->> 'max_attempts')::integer, 20);
-  _delay_ms double precision := (options ->> 'delay_ms')::double precision;
+  _run_at timestamptz;
+  _priority numeric;
+  _max_attempts numeric;
+  _delay_ms double precision;
   _ids bigint[];
 begin
-  select key into _option from jsonb_object_keys(options) as key
-  where key not in ('queue', 'priority', 'run_at', 'delay_ms', 'max_attempts') limit 1;
-  if _option is not null then
-    raise exception 'expected options to be among queue, priority, run_at, delay_ms, max_attempts, got "%"', _option using errcode = 'invalid_parameter_value';
+  select option.key, option.value::text into _option, _given
+  from jsonb_each(options) as option
+  where case
+    when option.key in ('queue', 'run_at') then jsonb_typeof(option.value) not in ('string', 'null')
+    when option.key in ('priority', 'max_attempts', 'delay_ms') then jsonb_typeof(option.value) not in ('number', 'null')
+    else true
+  end
+  limit 1;
+  if _option in ('queue', 'run_at', 'priority', 'max_attempts', 'delay_ms') then
+    raise exception 'expected % to be a %, got %', _option, case when _option in ('queue', 'run_at') then 'string' else 'number' end, left(_given, 40)
+      using errcode = 'invalid_parameter_value';
+  elsif _option is not null then
+    raise exception 'expected options to be among queue, priority, run_at, delay_ms, max_attempts, got "%"', left(_option, 40) using errcode = 'invalid_parameter_value';
   end if;
+  _run_at := options ->> 'run_at';
+  _priority := coalesce((options ->> 'priority')::numeric, 0);
+  _max_attempts := coalesce((options ->> 'max_attempts')::numeric, 20);
+  _delay_ms := (options ->> 'delay_ms')::double precision;
   if coalesce(octet_length(kind), 0) not between 1 and 255 then
     raise exception 'expected kind to be a text of 1 to 255 bytes, got %', coalesce(quote_literal(left(kind, 40)), 'null') using errcode = 'invalid_parameter_value';
   end if;
@@ -363,18 +380,22 @@ begin
   if octet_length(payload::text) > 262144 then
     raise exception 'expected payload to be at most 262144 bytes of JSON, got %; store the input in a table and pass its key', octet_length(payload::text) using errcode = 'invalid_parameter_value';
   end if;
-  if _priority not between -1000 and 1000 then
-    raise exception 'expected priority to be from -1000 to 1000, got %', _priority using errcode = 'invalid_parameter_value';
+  if _priority not between -1000 and 1000 or _priority <> trunc(_priority) then
+    raise exception 'expected priority to be an integer from -1000 to 1000, got %', left(_priority::text, 40) using errcode = 'invalid_parameter_value';
   end if;
-  if _max_attempts not between 1 and 10000 then
-    raise exception 'expected max_attempts to be from 1 to 10000, got %', _max_attempts using errcode = 'invalid_parameter_value';
+  if _max_attempts not between 1 and 10000 or _max_attempts <> trunc(_max_attempts) then
+    raise exception 'expected max_attempts to be an integer from 1 to 10000, got %', left(_max_attempts::text, 40) using errcode = 'invalid_parameter_value';
+  end if;
+  -- Not infinity, which has no distance from now; and what JavaScript's Date can show.
+  if _run_at not between '0001-01-01 00:00:00+00' and '9999-12-31 23:59:59+00' then
+    raise exception 'expected run_at to be a time in the years 1 to 9999, got %', _run_at using errcode = 'invalid_parameter_value';
   end if;
   if _delay_ms is not null and _delay_ms not between 0 and 315360000000 then
     raise exception 'expected delay_ms to be from 0 to 315360000000 (ten years), got %', _delay_ms using errcode = 'invalid_parameter_value';
   end if;
   _ids := :schema.enqueue_many_v1(
     array[_queue], array[kind], array[tenant], array[payload::text], array[_priority::smallint],
-    array[(options ->> 'run_at')::timestamptz], array[_delay_ms], array[_max_attempts::smallint]);
+    array[_run_at], array[_delay_ms], array[_max_attempts::smallint]);
   return _ids[1];
 end $tenantry$;
 
@@ -1336,7 +1357,7 @@ end $tenantry$;
 
 /** Named queries. `:schema` stands for the quoted schema name. */
 export const QUERIES = {
-  enqueue_many: `select unnest(:schema.enqueue_many_v1(
+  enqueue_many: `select pg_catalog.unnest(:schema.enqueue_many_v1(
   $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[]))::text as id`,
   claim: `select claimed, interleave, next_due_ms
 from :schema.claim_v1($1::text, $2::uuid, $3::text, $4::text[], $5::integer, $6::double precision, $7::boolean)`,
@@ -1350,12 +1371,12 @@ from :schema.claimed_v1($1::uuid)`,
   finalize: `select settled.id from :schema.finalize_v1(
   $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as settled (id)`,
   job: `select id, queue, kind, tenant, state::text as state, payload, attempt, max_attempts, priority,
-       date_part('epoch', run_at) as run_at_seconds, date_part('epoch', created_at) as created_at_seconds,
+       pg_catalog.date_part('epoch', run_at) as run_at_seconds, pg_catalog.date_part('epoch', created_at) as created_at_seconds,
        null::double precision as finalized_at_seconds, errors
 from :schema.job where id = $1::bigint
 union all
 select id, queue, kind, tenant, state, payload, attempt, max_attempts, priority,
-       date_part('epoch', run_at), date_part('epoch', created_at), date_part('epoch', finalized_at), errors
+       pg_catalog.date_part('epoch', run_at), pg_catalog.date_part('epoch', created_at), pg_catalog.date_part('epoch', finalized_at), errors
 from :schema.job_history where id = $1::bigint`,
   cancel: `with cancelled as (
   delete from :schema.job
@@ -1366,11 +1387,11 @@ kept as (
   insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
     claimed_at, finalized_at, payload, errors, retention)
   select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
-    cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, clock_timestamp(),
+    cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, pg_catalog.clock_timestamp(),
     case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
-    coalesce(cancelled.errors, '[]') || jsonb_build_array(jsonb_build_object(
+    coalesce(cancelled.errors, '[]') || pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object(
       'attempt', cancelled.attempt, 'name', 'Cancelled', 'message', $2::text,
-      'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
+      'at', pg_catalog.to_char(pg_catalog.clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
     'settled'
   from cancelled
   left join :schema.queue on queue.name = cancelled.queue
