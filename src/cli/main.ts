@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { benchCommand } from './commands/bench.js'
 import { demoCommand } from './commands/demo.js'
 import { migrateCommand } from './commands/migrate.js'
 import { replayCommand } from './commands/replay.js'
@@ -8,7 +9,7 @@ import { printable } from './output.js'
 import { commanderExitCode, programOf } from './program.js'
 
 /** One file a command. The order is that of --help. */
-const COMMANDS: readonly CommandFactory[] = [demoCommand, migrateCommand, replayCommand]
+const COMMANDS: readonly CommandFactory[] = [demoCommand, migrateCommand, replayCommand, benchCommand]
 
 async function run(edge: Edge, argv: readonly string[]): Promise<ExitCode> {
   try {

@@ -1,0 +1,90 @@
+import type { ClaimBenchResult } from './claim-bench.js'
+import type { BenchEnvironment } from './environment.js'
+import type { Comparison, ResultRow } from './summary.js'
+
+/** A heading and rows of text, for a terminal or for Markdown. The first columns are words, the others numbers. */
+export interface TextTable {
+  readonly words: number
+  readonly titles: readonly string[]
+  readonly rows: readonly (readonly string[])[]
+}
+
+export function resultTable(results: readonly ResultRow[]): TextTable {
+  const titles = [
+    'scenario',
+    'strategy',
+    'tenants',
+    'idle',
+    'queued',
+    'history',
+    'conns',
+    'batch',
+    'server µs/job',
+    '(min–max)',
+  ]
+  return {
+    words: 2,
+    titles: [...titles, 'vacuum µs/job', 'jobs/s', 'WAL B/job', 'buffers/job', 'claim p50', 'p95', 'p99 ms'],
+    rows: results.map((row) => [
+      row.scenario,
+      row.strategy,
+      ...[row.activeTenants, row.idleTenants, row.backlog, row.historyJobs, row.connections, row.batch].map((n) =>
+        formatted(n, 0),
+      ),
+      formatted(row.serverUsPerJob, 1),
+      row.spread.serverUsPerJob
+        ? `${formatted(row.spread.serverUsPerJob.min, 1)}–${formatted(row.spread.serverUsPerJob.max, 1)}`
+        : '-',
+      formatted(row.vacuumUsPerJob, 1),
+      formatted(row.jobsPerSecond, 0),
+      formatted(row.walBytesPerJob, 0),
+      formatted(row.buffersPerJob, 1),
+      formatted(row.claimMs.p50, 2),
+      formatted(row.claimMs.p95, 2),
+      formatted(row.claimMs.p99, 2),
+    ]),
+  }
+}
+
+export function comparisonTable(comparisons: readonly Comparison[]): TextTable {
+  return {
+    words: 3,
+    titles: ['fair in', 'figure', 'against', 'ratio', 'target', ''],
+    rows: comparisons.map(({ scenario, metric, against, ratio, most, least, met }) => [
+      scenario,
+      metric,
+      against === 'fifo' ? 'fifo' : `itself in ${against}`,
+      formatted(ratio, 2),
+      most === undefined ? `≥ ${formatted(least, 1)}` : `≤ ${formatted(most, 1)}`,
+      met === null ? '-' : met ? 'met' : 'missed',
+    ]),
+  }
+}
+
+export function environmentLine({ tenantry, node, postgresql, server, system, cpu, cores }: BenchEnvironment): string {
+  const database = `PostgreSQL ${postgresql}${server === 'embedded' ? ' (embedded)' : ''}`
+  return `tenantry ${tenantry}, ${database}, Node ${node}, ${system}, ${cores} × ${cpu}`
+}
+
+/** The file that stands beside the JSON, with the command that made both. */
+export function claimMarkdown({ results, comparisons, environment }: ClaimBenchResult, command: string): string {
+  return `<!-- Made by \`${command}\`. Do not edit. -->
+
+Made by \`${command}\` at ${environment.measuredAt}.
+${environmentLine(environment)}.
+
+${markdownTable(comparisonTable(comparisons))}
+Medians of ${results[0]?.runs ?? 0} interleaved runs.
+
+${markdownTable(resultTable(results))}`
+}
+
+function markdownTable({ words, titles, rows }: TextTable): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
+  return [line(titles), line(titles.map((_, index) => (index < words ? '---' : '--:'))), ...rows.map(line)].join('')
+}
+
+function formatted(value: number | null | undefined, digits: number): string {
+  if (value === null || value === undefined) return '-'
+  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+}

@@ -1,0 +1,163 @@
+import { Connection } from '../driver/connection.js'
+import type { NewJob } from '../job/job.js'
+import { ENQUEUE_STATEMENT_MAX } from '../limits.js'
+import { systemRandom } from '../random.js'
+import { PgStore } from '../store/pg-store.js'
+import type { Strategy } from '../store/store.js'
+import { benchQuery } from './queries.js'
+import type { Scenario } from './scenarios.js'
+import type { BenchSession } from './session.js'
+import type { Claimant, Claimed, QueueCount, Subject } from './subject.js'
+
+export interface SubjectOptions {
+  readonly scenario: Scenario
+  readonly connectionString: string
+  readonly session: BenchSession
+  /** Not there yet, and nobody else's. */
+  readonly schema: string
+}
+
+const QUEUE = 'default'
+const KIND = 'noop'
+const LEASE_MS = 60_000
+
+/** Rows of one statement that prepares data. */
+const ROWS = 100_000
+
+/** The library itself: the same store over the same connection as in a worker. */
+export class TenantrySubject implements Subject {
+  readonly strategy: Strategy
+  readonly #options: SubjectOptions
+  /** Jobs enqueued so far. */
+  #enqueued = 0
+
+  constructor(strategy: Strategy, options: SubjectOptions) {
+    this.strategy = strategy
+    this.#options = options
+  }
+
+  async prepare(): Promise<void> {
+    const { session, schema, scenario } = this.#options
+    await session.migrate(schema)
+    await session.run('without_autovacuum', { schema })
+    await this.#withStore((store) =>
+      store.configureQueue(QUEUE, { strategy: this.strategy, history: scenario.history }),
+    )
+    for (const values of ranges(scenario.historyJobs)) await session.run('subject_finished', { schema, values })
+    for (const values of ranges(scenario.idleTenants)) await session.run('subject_idle_tenants', { schema, values })
+    await session.run('subject_vacuum_all', { schema })
+  }
+
+  async load(jobs: number): Promise<void> {
+    const { session, schema, scenario } = this.#options
+    if (scenario.fresh) {
+      await session.run('subject_empty', { schema })
+      this.#enqueued = 0
+    }
+    const missing = jobs - (await this.count()).waiting
+    await this.#withStore(async (store) => {
+      for (let left = missing; left > 0; left -= ENQUEUE_STATEMENT_MAX) {
+        await store.enqueue(this.#nextJobs(Math.min(left, ENQUEUE_STATEMENT_MAX), jobs))
+      }
+    })
+    await this.vacuum()
+  }
+
+  connect(applicationName: string): Claimant {
+    const { connectionString, schema, scenario } = this.#options
+    const connection = new Connection({ client: { connectionString, application_name: applicationName } })
+    return new TenantryClaimant(connection, { schema, batch: scenario.batch })
+  }
+
+  async count(): Promise<QueueCount> {
+    const { session, schema } = this.#options
+    const [row] = await session.run('subject_count', { schema })
+    return { waiting: Number(row?.['waiting']), running: Number(row?.['running']) }
+  }
+
+  async vacuum(): Promise<void> {
+    const { session, schema } = this.#options
+    await session.run('subject_vacuum', { schema })
+  }
+
+  #nextJobs(count: number, total: number): NewJob[] {
+    const tenants = tenantsOf(this.#options.scenario, total)
+    return Array.from({ length: count }, () => {
+      this.#enqueued += 1
+      const number = this.#enqueued
+      return {
+        queue: QUEUE,
+        kind: KIND,
+        tenant: `tenant-${number % tenants}`,
+        payload: JSON.stringify({ number, filler: 'x'.repeat(100) }),
+        priority: 0,
+        maxAttempts: 5,
+      }
+    })
+  }
+
+  async #withStore<T>(use: (store: PgStore) => Promise<T>): Promise<T> {
+    const { connectionString, schema } = this.#options
+    const connection = new Connection({ client: { connectionString } })
+    try {
+      return await use(new PgStore(connection, schema))
+    } finally {
+      await connection.stop()
+    }
+  }
+}
+
+class TenantryClaimant implements Claimant {
+  readonly #connection: Connection
+  readonly #store: PgStore
+  readonly #batch: number
+  readonly #workerId = `bench:${systemRandom.uuid().slice(0, 8)}`
+
+  constructor(connection: Connection, { schema, batch }: { readonly schema: string; readonly batch: number }) {
+    this.#connection = connection
+    this.#store = new PgStore(connection, schema)
+    this.#batch = batch
+  }
+
+  async claim(): Promise<Claimed> {
+    const leaseId = systemRandom.uuid()
+    const { jobs } = await this.#store.claim({
+      queue: QUEUE,
+      leaseId,
+      workerId: this.#workerId,
+      kinds: [KIND],
+      count: this.#batch,
+      leaseMs: LEASE_MS,
+      listening: false,
+    })
+    return { jobIds: jobs.map(({ id }) => id), fence: leaseId }
+  }
+
+  settle({ jobIds, fence: leaseId }: Claimed): Promise<ReadonlySet<string>> {
+    const outcome = { type: 'complete' } as const
+    const settlements = jobIds.map((jobId) => ({ jobId, leaseId, outcome }))
+    return this.#store.settle(QUEUE, settlements, [leaseId])
+  }
+
+  async flushStatistics(): Promise<void> {
+    await this.#connection.query({ text: benchQuery('flush_statistics') })
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.stop()
+  }
+}
+
+/** Where every job has a tenant of its own, the jobs of the warm-up have too. */
+export function tenantsOf({ activeTenants, backlog }: Scenario, total: number): number {
+  return activeTenants === backlog ? total : activeTenants
+}
+
+/** The numbers from 1 to `count`, as pairs of the first and the last of each portion. */
+export function ranges(count: number): readonly (readonly [number, number])[] {
+  const portions = Math.ceil(count / ROWS)
+  return Array.from(
+    { length: portions },
+    (_, index) => [index * ROWS + 1, Math.min(count, (index + 1) * ROWS)] as const,
+  )
+}
