@@ -63,8 +63,9 @@ test('a former owner in the same process can neither settle the job nor keep its
   const id = await tenantry.enqueue(work, null, { tenant: 'a' })
   await worker.start()
   await until(() => ends.length === 1, { until: 'the first attempt runs' })
-  await query(`update ${quoted}.lease set expires_at = now() - interval '1 second'`)
-  await query(`select ${quoted}.reclaim_v1(100)`)
+  // In one transaction, so that no heartbeat comes in between.
+  const expire = `update ${quoted}.lease set expires_at = now() - interval '1 second'`
+  await query(`${expire}; select ${quoted}.reclaim_v1(100)`)
   await until(() => ends.length === 2, { until: 'the second attempt runs beside the first' })
   await until(() => events.length === 1, { until: 'the first is told that its lease is lost' })
   expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])

@@ -72,8 +72,9 @@ test('a worker that has lost the lease cannot commit its writes (B27)', async ()
   const worker = tenantry.worker({ concurrency: 2, reclaimIntervalMs: 3_600_000 })
   worker.handle(pay, async (job, context) => {
     if (job.attempt === 1) {
-      await query(`update ${quoted}.lease set expires_at = now() - interval '1 second'`)
-      await query(`select ${quoted}.reclaim_v1(100)`)
+      // In one transaction, so that no heartbeat comes in between.
+      const expire = `update ${quoted}.lease set expires_at = now() - interval '1 second'`
+      await query(`${expire}; select ${quoted}.reclaim_v1(100)`)
     }
     try {
       await context.transaction(async (tx) => {
