@@ -31,9 +31,6 @@ const DISCARDED_DAYS = 30
 /** Idle lanes forgotten in one call. */
 const PRUNE_LANES = 1_000
 
-/** The isolation level that claims refuse to run without. */
-const READ_COMMITTED = 'begin isolation level read committed'
-
 const AS_TEXT = { getTypeParser: () => (value: string) => value }
 
 /** The queue on PostgreSQL: statement, parameters, rows. What it decides is in the SQL. */
@@ -196,19 +193,21 @@ export class PgStore implements Store {
     return all
   }
 
-  /** Claims and reads in one round trip, and once more with an explicit transaction if the role's default level is another. */
+  /** Claims and reads in one round trip, and once more in explicit transactions if the role's default level is another. */
   async #exchangeClaim(claim: SqlQuery, read: SqlQuery): Promise<[readonly TextRow[], readonly TextRow[]]> {
     if (!this.#session.pipeline) throw new Error('broken invariant: a claim needs a pipelined connection')
-    const queries = this.#setsIsolation ? [{ text: READ_COMMITTED }, claim, { text: 'commit' }, read] : [claim, read]
-    const results = await this.#session.pipeline(queries)
+    const isExplicit = this.#setsIsolation
+    const results = await this.#session.pipeline(
+      isExplicit ? [...readCommitted(claim), ...readCommitted(read)] : [claim, read],
+    )
     const failed = results.find((result) => result.status === 'rejected')
     if (failed?.status === 'rejected') {
-      if (this.#setsIsolation || !isIsolationRefusal(failed.reason)) throw this.#translated(failed.reason)
+      if (isExplicit || !isIsolationRefusal(failed.reason)) throw this.#translated(failed.reason)
       this.#setsIsolation = true
       return this.#exchangeClaim(claim, read)
     }
     const rows = results.map((result) => (result.status === 'fulfilled' ? result.value : []))
-    return this.#setsIsolation ? [rows[1] ?? [], rows[3] ?? []] : [rows[0] ?? [], rows[1] ?? []]
+    return isExplicit ? [rows[1] ?? [], rows[4] ?? []] : [rows[0] ?? [], rows[1] ?? []]
   }
 
   #query(statement: Statement, values: readonly unknown[]): SqlQuery {
@@ -217,21 +216,57 @@ export class PgStore implements Store {
 
   async #run(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
     try {
-      return await this.#session.query(this.#query(statement, values))
+      return await this.#send(this.#query(statement, values))
     } catch (error) {
       throw this.#translated(error)
     }
   }
 
+  /** A serialization failure says that the role's default level is another: at READ COMMITTED there are none. */
+  async #send(query: SqlQuery): Promise<readonly TextRow[]> {
+    const isExplicit = this.#setsIsolation
+    try {
+      return await (isExplicit ? this.#sendReadCommitted(query) : this.#session.query(query))
+    } catch (error) {
+      if (isExplicit || !isSerializationFailure(error)) throw error
+      this.#setsIsolation = true
+      return this.#send(query)
+    }
+  }
+
+  async #sendReadCommitted(query: SqlQuery): Promise<readonly TextRow[]> {
+    const session = this.#session
+    if (session.pipeline) return answerOf(await session.pipeline(readCommitted(query)))
+    if (!session.transaction) throw new Error('broken invariant: a session has pipelines or transactions')
+    return session.transaction((client) => textRows(client, query.text, query.values ?? []))
+  }
+
   /** In somebody else's transaction: without a name, which their session may not keep, and with their errors left alone. */
-  async #runIn(transaction: Queryable, statement: Statement, values: unknown[]): Promise<readonly TextRow[]> {
-    const { rows } = await transaction.query({ text: statement.text, values, types: AS_TEXT })
-    return rows as readonly TextRow[]
+  #runIn(transaction: Queryable, statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
+    return textRows(transaction, statement.text, values)
   }
 
   #translated(error: unknown): unknown {
     return toTenantryError(error, this.#schema)
   }
+}
+
+/** A query in a transaction at the isolation level that claims refuse to run without. */
+function readCommitted(query: SqlQuery): readonly [SqlQuery, SqlQuery, SqlQuery] {
+  return [{ text: 'begin isolation level read committed' }, query, { text: 'commit' }]
+}
+
+/** The answer in the middle of a transaction, unless any of its statements failed. */
+function answerOf(results: readonly Settled[]): readonly TextRow[] {
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+  const [, answer] = results
+  return answer?.status === 'fulfilled' ? answer.value : []
+}
+
+async function textRows(client: Queryable, text: string, values: readonly unknown[]): Promise<readonly TextRow[]> {
+  const { rows } = await client.query({ text, values: [...values], types: AS_TEXT })
+  return rows as readonly TextRow[]
 }
 
 function ids(rows: readonly TextRow[]): ReadonlySet<string> {
@@ -240,6 +275,11 @@ function ids(rows: readonly TextRow[]): ReadonlySet<string> {
 
 function toSettings(row: TextRow): QueueSettings {
   return { strategy: column(row, 'strategy') as Strategy, history: column(row, 'history') as HistoryMode }
+}
+
+/** 40001. */
+function isSerializationFailure(error: unknown): boolean {
+  return hasCode(error, '40001')
 }
 
 /** 25000, raised by claim_v1. */
