@@ -3,7 +3,8 @@ import type { Job } from '../job/job.js'
 
 /** One job in this process, from its claim until it is settled. */
 export interface HeldJob {
-  readonly job: Job
+  /** Without payload and errors once its handler has ended. */
+  job: Job
   readonly lease: HeldLease
   /** Aborts the handler: the lease was lost, the job's time is over, or the worker shuts down. */
   readonly abort: AbortController

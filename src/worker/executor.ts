@@ -199,6 +199,8 @@ export class Executor {
 
   /** `doubtful`: it may be settled already, by a transaction whose end we do not know. */
   #settle(held: HeldJob, outcome: Outcome, doubtful = false): void {
+    // What waits to be written may be thousands of jobs, and their payloads as many megabytes.
+    held.job = { ...held.job, payload: undefined, errors: [] }
     if (held.lease.lost) this.#dropLost(held)
     else this.#options.completer.add(held, outcome, doubtful)
   }

@@ -87,6 +87,9 @@ export const WORKER_DEFAULTS = Object.freeze({
 
 const HOUR_MS = 3_600_000
 
+/** A worker that has not looked for five minutes is taken for gone and no longer notified. */
+export const POLL_MAX_MS = 120_000
+
 const WORKER_OPTIONS = [
   'queue',
   'queues',
@@ -115,7 +118,7 @@ export function resolveWorkerOptions(given: WorkerOptions = {}): ResolvedWorkerO
   ) => integerOption(name, given[name] ?? defaults[name], { min, max })
   // Below a second a pause of the garbage collector, or one slow commit, would be enough to lose every job.
   const leaseMs = integer('leaseMs', 1_000, 24 * HOUR_MS)
-  const pollMinMs = integer('pollMinMs', 10, HOUR_MS)
+  const pollMinMs = integer('pollMinMs', 10, POLL_MAX_MS)
   return Object.freeze({
     queues: queuesOption(given),
     concurrency: integer('concurrency', 1, CONCURRENCY_MAX),
@@ -158,7 +161,7 @@ function heartbeatOption(value: number | undefined, leaseMs: number): number {
 
 function pollMaxOption(value: number | undefined, pollMinMs: number): number {
   if (value === undefined) return Math.max(pollMinMs, WORKER_DEFAULTS.pollMaxMs)
-  const pollMaxMs = integerOption('pollMaxMs', value, { min: 10, max: HOUR_MS })
+  const pollMaxMs = integerOption('pollMaxMs', value, { min: 10, max: POLL_MAX_MS })
   if (pollMaxMs >= pollMinMs) return pollMaxMs
   throw expected('pollMaxMs', `at least pollMinMs (${pollMinMs})`, value, 'lower pollMinMs as well')
 }

@@ -56,7 +56,10 @@ export async function shutDown(parts: ShutdownParts): Promise<ShutdownReport> {
   return { abandoned, unsettled }
 }
 
-/** Whether `action` ended within `ms`. It is told when the time is over, and need not be waited for any longer. */
+/**
+ * Whether `action` succeeded within `ms`. It is told when the time is over, and need not be waited for any longer. What
+ * fails during a stop is not worth failing the stop for.
+ */
 export async function within(ms: number, action: (timeIsOver: AbortSignal) => Promise<void>): Promise<boolean> {
   const timeIsOver = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -67,7 +70,10 @@ export async function within(ms: number, action: (timeIsOver: AbortSignal) => Pr
     }, ms)
   })
   try {
-    const ended = action(timeIsOver.signal).then(() => true)
+    const ended = action(timeIsOver.signal).then(
+      () => true,
+      () => false,
+    )
     return await Promise.race([ended, timeout])
   } finally {
     clearTimeout(timer)

@@ -11,7 +11,7 @@ import { describeError, ErrorLog } from './error-log.js'
 import { Executor } from './executor.js'
 import type { Handlers } from './handlers.js'
 import { LostJobs } from './lost-jobs.js'
-import type { ResolvedWorkerOptions } from './options.js'
+import { POLL_MAX_MS, type ResolvedWorkerOptions } from './options.js'
 import { type ShutdownReport, shutDown } from './shutdown.js'
 import { Slots } from './slots.js'
 import type { WorkerDependencies } from './worker.js'
@@ -74,7 +74,8 @@ export class WorkerRuntime {
     for (const [queue, wakeup] of this.#wakeups) {
       if (notifications) this.#unsubscribe.push(notifications.subscribe(queue, () => wakeup.hint()))
     }
-    for (const service of [this.#keeper, ...this.#maintenance, ...this.#claimLoops]) await service.start()
+    // All in one go: a stop in between would miss those that start after it.
+    await Promise.all([this.#keeper, ...this.#maintenance, ...this.#claimLoops].map((service) => service.start()))
   }
 
   /** Called from a handler: resolves when no other handler runs. */
@@ -140,7 +141,8 @@ export class WorkerRuntime {
       random,
       pollMinMs: settings.pollMinMs,
       // While notifications arrive the poll is a safety net, so the cost of several queues need not add up.
-      pollMaxMs: () => settings.pollMaxMs * (notifications?.connected ? settings.queues.length : 1),
+      pollMaxMs: () =>
+        Math.min(POLL_MAX_MS, settings.pollMaxMs * (notifications?.connected ? settings.queues.length : 1)),
       isBusy: () => this.#slots.taken > 0,
     })
     this.#wakeups.set(queue, wakeup)

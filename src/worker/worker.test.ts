@@ -408,6 +408,17 @@ test('stop may be called at any time and any number of times (B86)', async () =>
   await advance(1_000)
   await Promise.all([start, stop])
   expect(starting.statements()).toBe(0)
+  expect(starting.worker.status().state).toBe('stopped')
+
+  const atOnce = setUp()
+  atOnce.worker.handle(job, async () => {})
+  await Promise.all([atOnce.worker.start(), Promise.resolve().then(() => atOnce.worker.stop())])
+  expect(vi.getTimerCount()).toBe(0)
+
+  const refused = setUp({}, { close: () => Promise.reject(new Error('cannot close')) })
+  refused.worker.handle(job, async () => {})
+  await refused.worker.start()
+  await refused.worker.stop()
 
   const twice = setUp()
   twice.worker.handle(job, async () => {})
@@ -520,11 +531,10 @@ test('a start waits a little for a database that is restarting, and no longer', 
 test('a worker without a handler, and a handler after the start, are refused', async () => {
   const { worker } = setUp()
   await expect(worker.start()).rejects.toThrow(/no handler/)
-  const other = setUp()
-  other.worker.handle(job, async () => {})
-  await other.worker.start()
-  expect(() => other.worker.handle(defineJob({ kind: 'late' }), async () => {})).toThrow(/after start/)
-  await other.worker.stop()
+  worker.handle(job, async () => {})
+  await worker.start()
+  expect(() => worker.handle(defineJob({ kind: 'late' }), async () => {})).toThrow(/after start/)
+  await worker.stop()
 })
 
 test('a job is completed in the transaction of its handler and not settled again', async () => {

@@ -102,12 +102,11 @@ export class Worker {
    * Begins to work. Rejects when that cannot succeed: options that do not fit together, wrong credentials, a schema
    * that is not migrated, a database that cannot be reached for ten seconds. Later failures are survived.
    */
-  start(): Promise<void> {
-    if (this.#stopped) {
-      return Promise.reject(new ConfigurationError('the worker was stopped; make a new one with tenantry.worker()'))
-    }
-    this.#started ??= this.#start()
-    return this.#started
+  async start(): Promise<void> {
+    if (this.#stopped) throw new ConfigurationError('the worker was stopped; make a new one with tenantry.worker()')
+    const { kinds, concurrency } = this.#options
+    this.#started ??= this.#start(this.#handlers.claimable(kinds, concurrency))
+    await this.#started
   }
 
   /**
@@ -159,9 +158,7 @@ export class Worker {
     throw new ConfigurationError(`${method}() was called after start(); register all handlers first`)
   }
 
-  async #start(): Promise<void> {
-    const { kinds, concurrency } = this.#options
-    const claimable = this.#handlers.claimable(kinds, concurrency)
+  async #start(kinds: readonly string[]): Promise<void> {
     this.#state = 'starting'
     try {
       await this.#waitUntilReady()
@@ -169,17 +166,21 @@ export class Worker {
       await this.#beginStop()
       throw error
     }
-    if (this.#stopping.signal.aborted) return
+    if (this.#stopping.signal.aborted) {
+      // Again, since this start may have opened something after the stop had closed everything.
+      await within(CLOSE_WAIT_MS, this.#dependencies.close)
+      return
+    }
     this.#runtime = new WorkerRuntime({
       ...this.#dependencies,
       settings: this.#options,
-      kinds: claimable,
+      kinds,
       handlers: this.#handlers,
     })
-    await this.#runtime.start()
     this.#state = 'running'
-    const { queues, listen } = this.#options
-    this.#dependencies.log.info('the worker has started', { queues, kinds: claimable.length, concurrency, listen })
+    await this.#runtime.start()
+    const { queues, concurrency, listen } = this.#options
+    this.#dependencies.log.info('the worker has started', { queues, kinds, concurrency, listen })
   }
 
   #beginStop(): Promise<ShutdownReport> {
@@ -207,6 +208,7 @@ export class Worker {
       try {
         return await checkReady()
       } catch (error) {
+        if (this.#stopping.signal.aborted) return
         if (classify(error) === 'fatal' || clock.monotonicMs() > giveUpMs) throw error
         log.warn('the worker cannot start yet; it tries again', { error: describeError(error) })
         await delay(START_RETRY_MS, this.#stopping.signal)

@@ -5,9 +5,9 @@ import { TcpProxy } from '../support/tcp-proxy.js'
 import { createTenantry, type TestTenantry } from '../support/tenantry.js'
 import { until } from '../support/until.js'
 
-const HOUR_MS = 3_600_000
-/** Nothing happens by polling, so what happens has the cause that the test gave. */
-const noPolls = { pollMinMs: HOUR_MS, pollMaxMs: HOUR_MS, reclaimIntervalMs: HOUR_MS }
+/** Longer than any test waits: what happens has the cause that the test gave. */
+const NEVER_MS = 120_000
+const noPolls = { pollMinMs: NEVER_MS, pollMaxMs: NEVER_MS, reclaimIntervalMs: NEVER_MS }
 
 const work = defineJob({ kind: 'work', maxAttempts: 3, retry: { baseMs: 10, jitter: 'none' } })
 

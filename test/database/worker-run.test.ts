@@ -4,7 +4,8 @@ import { defineJob } from '../../src/index.js'
 import { createTenantry } from '../support/tenantry.js'
 import { until } from '../support/until.js'
 
-const HOUR_MS = 3_600_000
+/** Longer than any test waits, so that nothing is found by polling. */
+const NO_POLL_MS = 120_000
 
 const sendInvoice = defineJob({
   kind: 'send-invoice',
@@ -120,8 +121,8 @@ test('a notification alone brings a job to an idle worker, also from the transac
   const runs: unknown[] = []
   const claims: number[] = []
   const worker = tenantry.worker({
-    pollMinMs: HOUR_MS,
-    pollMaxMs: HOUR_MS,
+    pollMinMs: NO_POLL_MS,
+    pollMaxMs: NO_POLL_MS,
     observe: { claim: ({ claimed }) => claims.push(claimed) },
   })
   worker.handle(anything, async (job) => {
@@ -159,7 +160,7 @@ test('without LISTEN everything works by polling', async () => {
 test('a job that becomes due, and one that is snoozed or retried, is claimed when its time has come', async () => {
   const { tenantry } = await createTenantry()
   const attempts: string[] = []
-  const worker = tenantry.worker({ listen: false, pollMinMs: HOUR_MS, pollMaxMs: HOUR_MS })
+  const worker = tenantry.worker({ listen: false, pollMinMs: NO_POLL_MS, pollMaxMs: NO_POLL_MS })
   worker.handle(anything, async (job, context) => {
     attempts.push(`${job.payload} ${job.attempt}`)
     if (job.payload === 'snoozed' && attempts.filter((attempt) => attempt === 'snoozed 1').length < 2) {
