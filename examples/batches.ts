@@ -6,7 +6,7 @@ import { z } from 'zod'
 const track = defineJob({ kind: 'track', payload: z.object({ page: z.string() }) })
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
-await using tenantry = new Tenantry({ pool })
+const tenantry = new Tenantry({ pool })
 await tenantry.migrate()
 await pool.query('create table if not exists page_view (page text not null)')
 await tenantry.enqueueMany(
@@ -31,5 +31,5 @@ const finished = new Promise<void>((resolve) => {
 await worker.start()
 await finished
 
-await worker.stop()
+await tenantry.close() // stops the worker too
 await pool.end()

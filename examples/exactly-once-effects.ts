@@ -5,7 +5,7 @@ import { defineJob, Tenantry } from 'tenantry'
 const recordPayment = defineJob({ kind: 'record-payment', retry: { baseMs: 10 } })
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
-await using tenantry = new Tenantry({ pool })
+const tenantry = new Tenantry({ pool })
 await tenantry.migrate()
 await pool.query('create table if not exists booking (job_id text not null, attempt int not null)')
 const id = await tenantry.enqueue(recordPayment, {}, { tenant: 'acme' })
@@ -29,5 +29,5 @@ while (record?.state !== 'completed') {
 const { rows } = await pool.query('select attempt from booking where job_id = $1', [id])
 console.log(`attempts: ${record.attempt}, payments: ${rows.length}`)
 
-await worker.stop()
+await tenantry.close() // stops the worker too
 await pool.end()

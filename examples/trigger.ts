@@ -7,7 +7,7 @@ import { z } from 'zod'
 const welcome = defineJob({ kind: 'welcome', payload: z.object({ name: z.string() }) })
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
-await using tenantry = new Tenantry({ pool })
+const tenantry = new Tenantry({ pool })
 await tenantry.migrate()
 await pool.query(`
   create table if not exists member (name text not null, company text not null);
@@ -30,5 +30,5 @@ await worker.start()
 await pool.query("insert into member (name, company) values ('ada', 'acme')")
 await welcomed
 
-await worker.stop()
+await tenantry.close() // stops the worker too
 await pool.end()

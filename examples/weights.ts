@@ -3,7 +3,7 @@ import { defineJob, Tenantry } from 'tenantry'
 
 const resize = defineJob({ kind: 'resize' })
 
-await using tenantry = new Tenantry({ connectionString: process.env.DATABASE_URL })
+const tenantry = new Tenantry({ connectionString: process.env.DATABASE_URL })
 await tenantry.migrate()
 await tenantry.configureTenant('default', 'gold', { weight: 4 })
 
@@ -26,3 +26,5 @@ await finished
 const first = started.slice(0, 50)
 const of = (tenant: string) => first.filter((each) => each === tenant).length
 console.log(`of the first ${first.length} jobs, gold had ${of('gold')} and free had ${of('free')}`)
+
+await tenantry.close() // stops the worker too

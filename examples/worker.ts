@@ -10,7 +10,7 @@ const sendInvoice = defineJob({
   timeoutMs: 30_000,
 })
 
-await using tenantry = new Tenantry({ connectionString: process.env.DATABASE_URL, logger: console })
+const tenantry = new Tenantry({ connectionString: process.env.DATABASE_URL, logger: console })
 await tenantry.migrate() // any number of processes may do this at once
 await tenantry.enqueueMany(
   ['1', '2', '3', '4'].map((invoiceId) => ({ definition: sendInvoice, payload: { invoiceId }, tenant: 'acme' })),
@@ -33,3 +33,4 @@ worker.handle(sendInvoice, async (job, context) => {
   console.log(`sent invoice ${invoiceId}`)
 })
 await worker.runUntilSignal()
+await tenantry.close()

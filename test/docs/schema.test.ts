@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Tenantry } from '../../src/tenantry.js'
 import { blocksIn, pages, pathOf, textOf } from './markdown.js'
@@ -98,10 +99,31 @@ test('every SQL block of the documents runs against the default schema', async (
   expect(blocks.length).toBeGreaterThanOrEqual(5)
   const pool = await migrated()
   const session = await pool.connect()
+  // Roles belong to the whole server.
+  await session.query('create role app_web')
   const errors: string[] = []
   for (const { page, line, code } of blocks) {
     await session.query(code).catch((error: Error) => errors.push(`${page}:${line}: ${error.message}`))
   }
+  await session.query('drop owned by app_web; drop role app_web')
   session.release()
   expect(errors).toEqual([])
+})
+
+test('the rights that the documents name are enough to enqueue, and for nothing more', async () => {
+  const grants = blocksIn('sql').find(({ code }) => code.includes('to app_web'))
+  if (!grants) throw new Error('expected a block of grants to app_web')
+  const pool = await migrated()
+  const session = await pool.connect()
+  const role = `docs_${randomUUID().slice(0, 8)}`
+  await session.query(`create role ${role}; ${grants.code.replaceAll('app_web', role)}`)
+  await session.query(`set role ${role}`)
+  await session.query("select tenantry.enqueue('send-invoice', '{}', 'acme')")
+  const refused = []
+  for (const forbidden of ['select payload from tenantry.job', 'delete from tenantry.job']) {
+    refused.push(await session.query(forbidden).catch((error: { code: string }) => error.code))
+  }
+  await session.query(`reset role; drop owned by ${role}; drop role ${role}`)
+  session.release()
+  expect(refused).toEqual(['42501', '42501'])
 })
