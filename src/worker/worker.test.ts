@@ -217,6 +217,59 @@ test('a handler that never returns fails after its timeout and a grace, and its 
   await worker.stop()
 })
 
+test('a handler that ends long after its attempt was over changes nothing more', async () => {
+  const { worker, store, calls, enqueue } = setUp({ concurrency: 1 })
+  let end = () => {}
+  worker.handle(
+    defineJob({ kind: 'late', timeoutMs: 1_000, retry: { baseMs: 3_600_000, jitter: 'none' } }),
+    async () => {
+      await new Promise<void>((resolve) => {
+        end = resolve
+      })
+    },
+  )
+  let running = 0
+  let most = 0
+  worker.handle(job, async () => {
+    running += 1
+    most = Math.max(most, running)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    running -= 1
+  })
+  const [id = ''] = await enqueue(1, null, 'late')
+  await worker.start()
+  await advance(6_100)
+  const settles = calls.get('settle')
+  end()
+  await advance(100)
+  expect(calls.get('settle')).toBe(settles)
+  expect(await store.job(id)).toMatchObject({ state: 'available', attempt: 1 })
+  await enqueue(5)
+  await advance(5_000)
+  expect(store.count('completed')).toBe(5)
+  expect(most).toBe(1)
+  await worker.stop()
+})
+
+test('what this worker reclaims is claimed at once, without a poll or a notification', async () => {
+  const { worker, store, enqueue } = setUp({ pollMinMs: 60_000, reclaimIntervalMs: 1_000 })
+  worker.handle(job, async () => {})
+  await enqueue(1)
+  await store.claim({
+    queue: 'default',
+    leaseId: 'of a dead worker',
+    workerId: 'dead',
+    kinds: ['job'],
+    count: 1,
+    leaseMs: 5_000,
+    listening: false,
+  })
+  await worker.start()
+  await advance(6_100)
+  expect(store.count('completed')).toBe(1)
+  await worker.stop()
+})
+
 test('a lost lease aborts the handler, and what it returns then is not settled but reported (B27)', async () => {
   const { worker, store, enqueue, events, log } = setUp({ leaseMs: 3_000, reclaimIntervalMs: 3_600_000 })
   const reasons: unknown[] = []
