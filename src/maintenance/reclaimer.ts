@@ -7,7 +7,7 @@ const ROUNDS_MAX = 100
 
 export interface ReclaimerOptions {
   readonly store: Pick<Store, 'reclaim'>
-  /** The longest time between two rounds. Workers are spread over the last quarter of it, never beyond. */
+  /** The longest time between two rounds. Workers are spread over the last tenth of it, never beyond. */
   readonly intervalMs: number
   readonly random: Random
   readonly reclaimed: (reclaimed: Reclaimed) => void
@@ -44,7 +44,7 @@ export class Reclaimer implements Service {
   /** The first round comes at once: a worker often starts because another one has died. */
   #waitMs(): number {
     this.#rounds += 1
-    return this.#rounds === 1 ? 0 : this.#options.intervalMs * (1 - 0.25 * this.#options.random.next())
+    return this.#rounds === 1 ? 0 : this.#options.intervalMs * (1 - 0.1 * this.#options.random.next())
   }
 
   async #run(signal: AbortSignal): Promise<void> {

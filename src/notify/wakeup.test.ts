@@ -21,7 +21,7 @@ function create(): Wakeup {
 }
 
 /** How long a wait takes in virtual time. */
-async function timed(wait: Promise<void>): Promise<number> {
+async function timed(wait: Promise<unknown>): Promise<number> {
   const startMs = performance.now()
   let endMs: number | undefined
   const noted = wait.then(() => {

@@ -57,11 +57,19 @@ export class Wakeup {
   /** A claim is about to be sent: it answers all hints so far. Those that come from now on are for the next look. */
   look(): void {
     this.#hinted = false
-    if (this.#dueAtMs <= this.#options.clock.monotonicMs() + DUE_SLACK_MS) this.#dueAtMs = Number.POSITIVE_INFINITY
+    if (this.#isDue()) this.#dueAtMs = Number.POSITIVE_INFINITY
   }
 
-  /** Resolves at the next hint, due time or poll, or when `signal` aborts. `found`: the last claim brought something. */
-  wait(found: boolean, signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves at the next hint, due time or poll, or when `signal` aborts. `found`: the last claim brought something.
+   * Answers whether there is a reason to expect jobs, other than that some time has passed.
+   */
+  async wait(found: boolean, signal: AbortSignal): Promise<boolean> {
+    await this.#sleep(found, signal)
+    return this.#hinted || this.#isDue()
+  }
+
+  #sleep(found: boolean, signal: AbortSignal): Promise<void> {
     const pollMaxMs = this.#options.pollMaxMs()
     this.#pollMs = found ? this.#options.pollMinMs : Math.min(this.#pollMs, pollMaxMs)
     const waitMs = this.#hinted
@@ -94,6 +102,10 @@ export class Wakeup {
     clearTimeout(this.#timer)
     this.#wakeAtMs = atMs
     this.#timer = setTimeout(() => this.#wake?.(), Math.ceil(waitMs))
+  }
+
+  #isDue(): boolean {
+    return this.#dueAtMs <= this.#options.clock.monotonicMs() + DUE_SLACK_MS
   }
 
   #untilDueMs(): number {

@@ -35,6 +35,8 @@ export interface ClaimRequest {
   readonly leaseMs: number
   /** Ask to be notified while the queue has nothing for us. */
   readonly listening: boolean
+  /** A poll of an idle queue: then the jobs are read in a second step, if there are any, so that it costs one statement. */
+  readonly likelyEmpty?: boolean
 }
 
 export interface Claim {

@@ -73,7 +73,16 @@ test('it asks for as many jobs as slots are free, of the handled kinds only, and
   const { requests, slots } = await create({ claim: async ({ count }) => ({ jobs: jobs(count) }) })
   await vi.advanceTimersByTimeAsync(10_000)
   expect(requests).toEqual([
-    { queue: 'q', leaseId: 'lease-1', workerId: 'me', kinds: ['a', 'b'], count: 4, leaseMs, listening: true },
+    {
+      queue: 'q',
+      leaseId: 'lease-1',
+      workerId: 'me',
+      kinds: ['a', 'b'],
+      count: 4,
+      leaseMs,
+      listening: true,
+      likelyEmpty: false,
+    },
   ])
   expect(slots.free).toBe(0)
 })
@@ -96,6 +105,17 @@ test('after a claim that was not filled it waits for a poll or a hint, and then 
   wakeup.hint()
   await vi.advanceTimersByTimeAsync(10)
   expect(requests.map(({ count }) => count)).toEqual([4, 3, 2])
+})
+
+test('only a poll that comes without any reason is called likely empty', async () => {
+  const answers: Claim[] = [{ jobs: jobs(1) }, { jobs: [] }, { jobs: [] }, { jobs: [], nextDueMs: 5 }]
+  const { requests, wakeup } = await create({ claim: async () => answers.shift() ?? { jobs: [] } })
+  await vi.advanceTimersByTimeAsync(100) // the start, and the poll after a find
+  await vi.advanceTimersByTimeAsync(200) // a poll after nothing
+  wakeup.hint()
+  await vi.advanceTimersByTimeAsync(10) // the hint, then the due time that it brought
+  await vi.advanceTimersByTimeAsync(2_000) // a poll
+  expect(requests.map(({ likelyEmpty }) => likelyEmpty)).toEqual([false, false, true, false, false, true])
 })
 
 test('it looks again when the next job is due', async () => {

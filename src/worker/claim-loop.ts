@@ -85,21 +85,23 @@ export class ClaimLoop implements Service {
     const { slots, wakeup, completer, batchMax } = this.#options
     let last = { asked: 0, claimed: 0 }
     while (!signal.aborted) {
-      if (last.claimed < last.asked) await wakeup.wait(last.claimed > 0, signal)
+      const isDrained = last.claimed < last.asked
+      const isHinted = isDrained && (await wakeup.wait(last.claimed > 0, signal))
       await completer.room(signal)
       const asked = await slots.reserve(batchMax, signal)
       if (asked === 0) return
-      const claimed = await this.#claim(asked, signal)
+      const likelyEmpty = isDrained && last.claimed === 0 && !isHinted
+      const claimed = await this.#claim(asked, likelyEmpty, signal)
       slots.giveBack(asked - claimed)
       last = { asked, claimed }
     }
   }
 
   /** Answers how many jobs were claimed and handed over. */
-  async #claim(count: number, signal: AbortSignal): Promise<number> {
+  async #claim(count: number, likelyEmpty: boolean, signal: AbortSignal): Promise<number> {
     const { queue, kinds, workerId, leaseMs, listening, store, wakeup, clock, random, listener } = this.#options
     const leaseId = random.uuid()
-    const request: ClaimRequest = { queue, leaseId, workerId, kinds, count, leaseMs, listening }
+    const request: ClaimRequest = { queue, leaseId, workerId, kinds, count, leaseMs, listening, likelyEmpty }
     const sentAtMs = clock.monotonicMs()
     wakeup.look()
     let jobs: readonly Job[]

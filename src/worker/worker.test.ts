@@ -8,7 +8,7 @@ import { defineJob } from '../job/define-job.js'
 import type { StandardSchema } from '../job/standard-schema.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { systemRandom } from '../random.js'
-import type { Store } from '../store/store.js'
+import type { ClaimRequest, Store } from '../store/store.js'
 import type { BatchJobResult } from './handlers.js'
 import type { WorkerOptions } from './options.js'
 import { Worker, type WorkerDependencies } from './worker.js'
@@ -34,6 +34,9 @@ function setUp(options: WorkerOptions = {}, replaced: Partial<WorkerDependencies
       const method = target[name].bind(target) as (...values: unknown[]) => Promise<unknown>
       return async (...values: unknown[]) => {
         calls.set(name, (calls.get(name) ?? 0) + 1)
+        // The real store reads the jobs along with the claim.
+        if (name === 'claim' && !(values[0] as ClaimRequest).likelyEmpty)
+          calls.set('read', (calls.get('read') ?? 0) + 1)
         const failure = failures.find(({ when }) => when(name))
         if (failure) throw failure.error()
         return method(...values)

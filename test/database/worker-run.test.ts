@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { Connection } from '../../src/driver/connection.js'
+import type { SqlQuery } from '../../src/driver/statement.js'
 import { defineJob } from '../../src/index.js'
+import { PgStore } from '../../src/store/pg-store.js'
 import { createTenantry } from '../support/tenantry.js'
 import { until } from '../support/until.js'
 
@@ -155,6 +159,35 @@ test('without LISTEN everything works by polling', async () => {
   const listeners = query('select from pg_stat_activity where application_name = $1', [`listener in ${quoted}`])
   expect(await listeners).toEqual([])
   expect(await query(`select from ${quoted}.waiter`)).toEqual([])
+})
+
+test('a poll of an idle queue sends one statement, and still brings the jobs that it finds (B101)', async () => {
+  const { tenantry, schema, connectionString } = await createTenantry()
+  const connection = new Connection({ client: { connectionString } })
+  onTestFinished(() => connection.stop())
+  const sent: number[] = []
+  const counting = {
+    query: (query: SqlQuery) => {
+      sent.push(1)
+      return connection.query(query)
+    },
+    pipeline: (queries: readonly SqlQuery[]) => {
+      sent.push(queries.length)
+      return connection.pipeline(queries)
+    },
+  }
+  const store = new PgStore(counting, schema)
+  const claim = (likelyEmpty: boolean) => {
+    const lease = { leaseId: randomUUID(), workerId: 'me', leaseMs: 30_000 }
+    return store.claim({ ...lease, queue: 'default', kinds: ['anything'], count: 5, listening: false, likelyEmpty })
+  }
+  await claim(false)
+  expect((await claim(true)).jobs).toEqual([])
+  expect(sent).toEqual([2, 1])
+  const ids = await tenantry.enqueueMany(many(3))
+  const { jobs } = await claim(true)
+  expect(jobs.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+  expect(sent).toEqual([2, 1, 1, 1])
 })
 
 test('a job that becomes due, and one that is snoozed or retried, is claimed when its time has come', async () => {
