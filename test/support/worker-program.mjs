@@ -20,7 +20,7 @@ const behaviours = {
   exits: () => process.exit(1),
   aborts: () => process.abort(),
   blocks: () => {
-    const endMs = performance.now() + 4_000
+    const endMs = performance.now() + 8_000
     while (performance.now() < endMs) Math.sqrt(endMs)
   },
 }
