@@ -37,8 +37,9 @@ create table :schema.job (
 
 -- Serves the fair and the round-robin claim: the first jobs of one lane, and "the next tenant that has any".
 create index job_claim on :schema.job (queue, kind, tenant, order_at, id) where state = 'available';
--- Serves the FIFO claim.
-create index job_fifo on :schema.job (queue, kind, order_at, id) where state = 'available';
+-- Serves the FIFO claim, and nothing else: its statements say `attempt >= 0`, so that the planner can take no other statement
+-- for one that this index would serve. With stale statistics it did, and a fair claim read the backlogs of all tenants.
+create index job_fifo on :schema.job (queue, kind, order_at, id) where state = 'available' and attempt >= 0;
 -- Serves the promotion of scheduled jobs that are due.
 create index job_due on :schema.job (queue, kind, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
@@ -90,7 +91,7 @@ create table :schema.tenant (
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
 
 -- Derived state. All of it can be lost (it is unlogged) and is found again from the jobs: see claim_fair_v1.
--- Only a claim that holds its queue's advisory lock writes to ring, ring_state and walk.
+-- Only a claim that holds its queue's advisory lock writes to ring and walk.
 
 create unlogged table :schema.ring (
   queue text collate "C" not null,
@@ -107,30 +108,24 @@ comment on table :schema.ring is 'The lanes (tenant and kind) of a queue in the 
 comment on column :schema.ring.pass is 'The tenant''s virtual time: service received divided by weight. A turn charges all ready lanes of its tenant.';
 comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs.';
 
-create unlogged table :schema.ring_state (
-  queue text collate "C" not null,
-  walk_at timestamptz not null,
-  constraint ring_state_pkey primary key (queue)
-) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
-
-comment on table :schema.ring_state is 'One row a queue. No row: the ring was lost or never made, and the next claim makes it anew.';
-comment on column :schema.ring_state.walk_at is 'When discovery walks on.';
-
 create unlogged table :schema.walk (
   queue text collate "C" not null,
   kind text collate "C" not null,
   tenant text collate "C" not null,
+  walk_at timestamptz not null,
   constraint walk_pkey primary key (queue, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
-comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind; the empty string at its start.';
+comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind. No row: no fair claim has asked for the kind yet, or the ring was lost, and the next claim looks for all its lanes.';
+comment on column :schema.walk.tenant is 'Where it stopped; the empty string at the start.';
+comment on column :schema.walk.walk_at is 'When it goes on.';
 
 create unlogged table :schema.signal (
   queue text collate "C" not null,
-  id bigint generated always as identity,
   kind text collate "C" not null,
+  id bigint generated always as identity,
   tenant text collate "C" not null,
-  constraint signal_pkey primary key (queue, id)
+  constraint signal_pkey primary key (queue, kind, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.signal is 'Append-only hints "this lane has work", folded into the ring by the next claim. So enqueue and settle touch no ring row.';

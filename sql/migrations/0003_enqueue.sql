@@ -24,8 +24,8 @@ begin
 end $tenantry$;
 
 -- Tells the next claim that these lanes have work, unless the ring holds them ready already. Appends, and so waits for nobody.
--- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. Queues of the other
--- strategies get none, for nobody would ever fold them in; once such a queue is made fair, the walk finds its lanes.
+-- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. No signal where
+-- nobody would fold it in: queues of other strategies, and kinds that no claim has asked for, whose first claim looks for itself.
 create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[]) returns void
 language sql
 as $tenantry$
@@ -36,6 +36,7 @@ as $tenantry$
     select from :schema.ring
     where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
   )
+  and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
 $tenantry$;
 

@@ -11,19 +11,23 @@
 --             the pass. Claims of one queue take turns on an advisory lock. It is the first thing that a claim waits for, while
 --             it holds nothing, and nobody else writes the ring: so there is no deadlock and no falsely empty claim.
 -- Discovery.  Enqueue touches no ring row. It appends a signal, which the next claim folds in. A signal can be missing when
---             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes
---             a claim, and all the way round before a claim reports that there is less than was asked for.
+--             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
+--             claim, and all the way round before a claim reports that there is less than was asked for.
+-- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
+--             other kinds. The service that a tenant has had counts whatever the kind.
 -- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
 --             when, at its last look, no job of its kinds was available that nobody held. (F3) A lane that comes back starts
 --             at the largest of its tenant's passes and the smallest pass of the lanes that wait: no credit for idling.
 --
--- Each statement here costs some 10 µs before it does anything, at every claim: the common case runs few and small ones.
+-- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
+-- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
 
 -- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
 create function :schema.promote_v1(_queue text, _kinds text[]) returns void
 language plpgsql
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _due_kinds text[];
   _due_tenants text[];
 begin
@@ -35,7 +39,7 @@ begin
       cross join lateral (
         select job.id
         from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= clock_timestamp()
+        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= _now
         order by job.run_at, job.id
         limit 200
         for no key update skip locked
@@ -49,62 +53,71 @@ begin
   end if;
 end $tenantry$;
 
--- Makes lanes ready that are not.
-create function :schema.enter_ring_v1(_queue text, _kinds text[], _tenants text[]) returns void
-language plpgsql
-as $tenantry$
-begin
-  with lane as materialized (
-    select distinct given.kind, given.tenant
-    from unnest(_kinds, _tenants) as given (kind, tenant)
-    where not exists (
-      select from :schema.ring
-      where ring.queue = _queue and ring.tenant = given.tenant and ring.kind = given.kind and ring.ready
-    )
-  ),
-  floor as materialized (
-    -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
-    select wanted.kind, coalesce(
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-       order by ring.pass limit 1),
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
-       order by ring.pass desc limit 1),
-      0) as pass
-    from (select distinct lane.kind from lane) as wanted
-  )
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready)
-  select _queue, lane.tenant, lane.kind,
-         greatest(floor.pass, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
-         true
-  from lane
-  join floor on floor.kind = lane.kind
-  on conflict (queue, tenant, kind) do update set ready = true, pass = excluded.pass;
-end $tenantry$;
-
--- Folds up to 256 signals into the ring.
-create function :schema.fold_signals_v1(_queue text) returns void
+-- Makes lanes ready that are not. _kinds are those of the claim, over which a busy period is measured.
+create function :schema.enter_ring_v1(_queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[]) returns void
 language plpgsql
 as $tenantry$
 declare
-  _kinds text[];
-  _tenants text[];
+  _floor double precision;
+begin
+  -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
+  select min(head.pass) into _floor
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    select ring.pass from :schema.ring
+    where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
+    order by ring.pass limit 1
+  ) as head;
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.pass from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
+      order by ring.pass desc limit 1
+    ) as tail;
+  end if;
+
+  insert into :schema.ring as ring (queue, tenant, kind, pass, ready)
+  select _queue, lane.tenant, lane.kind,
+         greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
+         true
+  from (select distinct given.kind, given.tenant from unnest(_lane_kinds, _lane_tenants) as given (kind, tenant)) as lane
+  on conflict (queue, tenant, kind) do update set ready = true, pass = excluded.pass where not ring.ready;
+end $tenantry$;
+
+-- Folds up to 256 signals of the kinds into the ring.
+create function :schema.fold_signals_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _lane_kinds text[];
+  _lane_tenants text[];
 begin
   with folded as (
     delete from :schema.signal
-    where signal.queue = _queue
-      and signal.id = any (array(select head.id from :schema.signal as head where head.queue = _queue order by head.id limit 256))
+    where signal.ctid = any (array(
+      select head.ctid
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select oldest.ctid
+        from :schema.signal as oldest
+        where oldest.queue = _queue and oldest.kind = wanted.kind
+        order by oldest.id
+        limit 256
+      ) as head
+      limit 256
+    ))
     returning signal.kind, signal.tenant
   )
-  select array_agg(folded.kind), array_agg(folded.tenant) into _kinds, _tenants from folded;
-  if _kinds is not null then
-    perform :schema.enter_ring_v1(_queue, _kinds, _tenants);
+  select array_agg(folded.kind), array_agg(folded.tenant) into _lane_kinds, _lane_tenants from folded;
+  if _lane_kinds is not null then
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
   end if;
 end $tenantry$;
 
--- Walks along the claim index, from where the last walk of each kind stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it found; when it has come round, the next walk may wait.
+-- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
+-- available jobs, one index probe each. Answers with how many lanes it made ready. Having come round, a walk rests.
 create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
 language plpgsql
 as $tenantry$
@@ -113,47 +126,79 @@ declare
   _at text;
   _next text;
   _hop integer;
-  _came_round boolean := true;
-  _found_kinds text[] := '{}';
-  _found_tenants text[] := '{}';
+  _walked text[];
+  _lane_kinds text[] := '{}';
+  _lane_tenants text[] := '{}';
 begin
   foreach _kind in array _kinds loop
     _at := '';
     if not _from_start then
       select walk.tenant into _at from :schema.walk where walk.queue = _queue and walk.kind = _kind;
-      _at := coalesce(_at, '');
     end if;
-    _hop := 0;
-    loop
+    _walked := '{}';
+    for _hop in 0.._hops loop
       select job.tenant into _next
       from :schema.job
       where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > _at
       order by job.tenant
       limit 1;
       exit when _next is null or _hop = _hops;
-      _found_kinds := _found_kinds || _kind;
-      _found_tenants := _found_tenants || _next;
+      _walked := _walked || _next;
       _at := _next;
-      _hop := _hop + 1;
     end loop;
-    if _next is not null then
-      _came_round := false;
-    end if;
-    insert into :schema.walk as walk (queue, kind, tenant)
-    values (_queue, _kind, case when _next is null then '' else _at end)
-    on conflict (queue, kind) do update set tenant = excluded.tenant where walk.tenant <> excluded.tenant;
-  end loop;
+    insert into :schema.walk as walk (queue, kind, tenant, walk_at)
+    values (_queue, _kind, case when _next is null then '' else _at end,
+      case when _next is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
+    on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
 
-  insert into :schema.ring_state (queue, walk_at)
-  values (_queue, case when _came_round then clock_timestamp() + interval '50 milliseconds' else '-infinity' end)
-  on conflict (queue) do update set walk_at = excluded.walk_at;
-  if cardinality(_found_kinds) > 0 then
-    perform :schema.enter_ring_v1(_queue, _found_kinds, _found_tenants);
+    _walked := array(
+      select found.tenant from unnest(_walked) as found (tenant)
+      where not exists (
+        select from :schema.ring
+        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind and ring.ready
+      )
+    );
+    _lane_tenants := _lane_tenants || _walked;
+    _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_walked)]);
+  end loop;
+  if cardinality(_lane_kinds) > 0 then
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
   end if;
-  return cardinality(_found_kinds);
+  return cardinality(_lane_kinds);
 end $tenantry$;
 
--- Gives out turns: whose pass is smallest, up to _turns tenants, and how many jobs each may have, _wanted in all or a little more.
+-- Brings the ring up to date: what is due, what was signalled, and a few steps of the walk.
+create function :schema.discover_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _known text[];
+  _resting_until timestamptz;
+begin
+  if exists (
+    select from :schema.job
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+  ) then
+    perform :schema.promote_v1(_queue, _kinds);
+  end if;
+  select array_agg(walk.kind), min(walk.walk_at) into _known, _resting_until
+  from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds);
+  if _known is null or cardinality(_known) < cardinality(_kinds) then
+    -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
+    -- the walks of the next claims go on from there.
+    perform :schema.walk_v1(_queue, array(select unnest(_kinds) except select unnest(_known)), 5000, true);
+  elsif _resting_until <= _now then
+    perform :schema.walk_v1(_queue, array(
+      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
+  end if;
+  if exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)) then
+    perform :schema.fold_signals_v1(_queue, _kinds);
+  end if;
+end $tenantry$;
+
+-- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
+-- have, _wanted in all or a little more, the one with the smallest pass first.
 create function :schema.pick_v1(
   _queue text, _kinds text[], _wanted integer, _quantum integer,
   out tenants text[], out weights double precision[], out shares integer[]
@@ -162,68 +207,32 @@ language plpgsql
 as $tenantry$
 declare
   _turns integer := ceil(_wanted::double precision / _quantum);
-  _passes double precision[];
-  _weighted boolean;
 begin
-  if cardinality(_kinds) = 1 then
-    select array_agg(lane.tenant), array_agg(lane.pass) into tenants, _passes
-    from (
-      select ring.tenant, ring.pass
-      from :schema.ring
-      where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
-      order by ring.pass
-      limit _turns
-    ) as lane;
-  else
-    select array_agg(lowest.tenant), array_agg(lowest.pass) into tenants, _passes
-    from (
-      select lane.tenant, min(lane.pass) as pass
-      from unnest(_kinds) as wanted (kind)
-      cross join lateral (
-        select ring.tenant, ring.pass
-        from :schema.ring
-        where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-        order by ring.pass
-        limit _turns
-      ) as lane
-      group by lane.tenant
-      order by 2
-      limit _turns
-    ) as lowest;
-  end if;
-  if tenants is null then
-    return;
-  end if;
-
-  select true into _weighted
-  from :schema.tenant where tenant.queue = _queue and tenant.tenant = any (tenants) and tenant.weight <> 1 limit 1;
-  if _weighted is null then
-    weights := array_fill(1::double precision, array[cardinality(tenants)]);
-    if cardinality(tenants) = 1 then
-      shares := array[_wanted];
-      return;
-    elsif cardinality(tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
-      -- Nobody is so far behind as to get a second turn before the last of these gets its first.
-      shares := array_fill(_quantum, array[_turns]);
-      return;
-    end if;
-  else
-    weights := array(
-      select coalesce(tenant.weight, 1)
-      from unnest(tenants) with ordinality as candidate (tenant, place)
-      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = candidate.tenant
-      order by candidate.place
-    );
-  end if;
-
-  -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
   select array_agg(share.tenant), array_agg(share.weight), array_agg(share.jobs)
   into tenants, weights, shares
   from (
     select turn.tenant, turn.weight, least(count(*) * _quantum, _wanted)::integer as jobs
     from (
+      -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
       select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at
-      from unnest(tenants, _passes, weights) as candidate (tenant, pass, weight)
+      from (
+        select lowest.tenant, lowest.pass, coalesce(tenant.weight, 1) as weight
+        from (
+          select lane.tenant, min(lane.pass) as pass
+          from unnest(_kinds) as wanted (kind)
+          cross join lateral (
+            select ring.tenant, ring.pass
+            from :schema.ring
+            where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
+            order by ring.pass
+            limit _turns
+          ) as lane
+          group by lane.tenant
+          order by 2
+          limit _turns
+        ) as lowest
+        left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lowest.tenant
+      ) as candidate
       cross join generate_series(0, _turns - 1) as turn (number)
       order by starts_at, candidate.tenant
       limit _turns
@@ -250,9 +259,13 @@ begin
       select lane.tenant, lane.kind, lane.share,
              row_number() over (partition by lane.tenant order by job.order_at nulls first, job.id) as place
       from (
-        select ring.tenant, ring.kind, _shares[array_position(_tenants, ring.tenant)] as share
-        from :schema.ring
-        where ring.queue = _queue and ring.tenant = any (_tenants) and ring.kind = any (_kinds) and ring.ready
+        select own.tenant, own.kind, served.share
+        from unnest(_tenants, _shares) as served (tenant, share)
+        cross join lateral (
+          select ring.tenant, ring.kind from :schema.ring
+          where ring.queue = _queue and ring.tenant = served.tenant and ring.kind = any (_kinds) and ring.ready
+          offset 0
+        ) as own
       ) as lane
       left join lateral (
         select job.order_at, job.id
@@ -275,10 +288,12 @@ declare
   -- A turn takes up to this many jobs: few ring rows are written when backlogs are deep, and single jobs alternate when few
   -- are asked for.
   _quantum integer := ceil(_count / 10.0);
+  _now timestamptz;
   _claimed integer := 0;
-  _walk_at timestamptz;
+  _turns integer;
   _walked_round boolean := false;
   _tenants text[];
+  _passes double precision[];
   _weights double precision[];
   _shares integer[];
   _lane_tenants text[];
@@ -286,35 +301,44 @@ declare
   _lane_quotas integer[];
   _taken_tenants text[];
   _taken_kinds text[];
-  _short text[];
 begin
   perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+  _now := clock_timestamp();
+  perform :schema.discover_v1(_queue, _kinds);
 
-  if exists (
-    select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= clock_timestamp()
-  ) then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
-  if exists (select from :schema.signal where signal.queue = _queue) then
-    perform :schema.fold_signals_v1(_queue);
-  end if;
-  select ring_state.walk_at into _walk_at from :schema.ring_state where ring_state.queue = _queue;
-  if not found then
-    -- A new queue, or the unlogged ring was lost in a crash: find the lanes anew. The bound keeps this under a second.
-    perform :schema.walk_v1(_queue, _kinds, 100000, true);
-  elsif _walk_at <= clock_timestamp() then
-    perform :schema.walk_v1(_queue, _kinds, 16, false);
-  end if;
-
-  loop
-    select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
-    from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+  while _claimed < _count loop
+    -- Pick. The common case is one kind, equal weights, and nobody so far behind as to get a second turn before the last of
+    -- these has had its first.
+    _turns := ceil((_count - _claimed)::double precision / _quantum);
+    _shares := null;
+    if cardinality(_kinds) = 1 then
+      select array_agg(lane.tenant), array_agg(lane.pass) into _tenants, _passes
+      from (
+        select ring.tenant, ring.pass
+        from :schema.ring
+        where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
+        order by ring.pass
+        limit _turns
+      ) as lane;
+      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
+        if not exists (
+          select from unnest(_tenants) as picked (tenant)
+          where exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = picked.tenant)
+        ) then
+          _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
+          _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
+        end if;
+      end if;
+    end if;
+    if _shares is null then
+      select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
+      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+    end if;
     if _tenants is null then
       -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
       exit when _walked_round;
       _walked_round := true;
-      exit when :schema.walk_v1(_queue, _kinds, 10000, true) = 0;
+      exit when :schema.walk_v1(_queue, _kinds, 5000, true) = 0;
       continue;
     end if;
     if cardinality(_kinds) = 1 then
@@ -329,7 +353,7 @@ begin
     -- Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
     with marked as (
       update :schema.job
-      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
       where job.ctid = any (array(
         select taken.ctid
         from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
@@ -348,35 +372,38 @@ begin
     select coalesce(array_agg(marked.tenant), '{}'), array_agg(marked.kind) into _taken_tenants, _taken_kinds from marked;
     _claimed := _claimed + cardinality(_taken_tenants);
 
-    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows.
-    _short := null;
-    if _claimed < _count then
-      _short := array(
-        select length(lane.kind) || ':' || lane.kind || lane.tenant
-        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
-        where lane.quota > (
-          select count(*) from unnest(_taken_tenants, _taken_kinds) as taken (tenant, kind)
-          where taken.tenant = lane.tenant and taken.kind = lane.kind
-        )
-      );
-    end if;
-
-    -- Charge. After turns of a single job the index is asked for more, since many such lanes are empty now; after longer turns
-    -- a lane that happens to be empty costs one wasted turn.
+    -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
+    -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
-    set pass = ring.pass + cardinality(array_positions(_taken_tenants, ring.tenant)) / _weights[array_position(_tenants, ring.tenant)],
-        ready = case
-          when ring.kind <> all (_kinds) then true
-          when length(ring.kind) || ':' || ring.kind || ring.tenant = any (_short) then false
-          when _quantum > 1 then true
-          else exists (
-            select from :schema.job
-            where job.queue = _queue and job.kind = ring.kind and job.tenant = ring.tenant and job.state = 'available'
-          )
-        end
-    where ring.queue = _queue and ring.tenant = any (_tenants) and ring.ready;
+    set pass = ring.pass + cardinality(array_positions(_taken_tenants, ring.tenant)) / _weights[array_position(_tenants, ring.tenant)]
+    where ring.ctid = any (array(
+      select lane.ctid
+      from unnest(_tenants) as served (tenant)
+      cross join lateral (
+        select own.ctid from :schema.ring as own
+        where own.queue = _queue and own.tenant = served.tenant and own.ready
+        offset 0
+      ) as lane
+    ));
 
-    exit when _claimed = _count;
+    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. (One that gave just
+    -- its last job is found out by its next turn: cheaper than to look at every lane every time.)
+    if _claimed < _count then
+      update :schema.ring set ready = false
+      where ring.ctid = any (array(
+        select lane.ctid
+        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as served (tenant, kind, quota)
+        cross join lateral (
+          select own.ctid from :schema.ring as own
+          where own.queue = _queue and own.tenant = served.tenant and own.kind = served.kind
+          offset 0
+        ) as lane
+        where served.quota > (
+          select count(*) from unnest(_taken_tenants, _taken_kinds) as taken (tenant, kind)
+          where taken.tenant = served.tenant and taken.kind = served.kind
+        )
+      ));
+    end if;
   end loop;
   return _claimed;
 end $tenantry$;

@@ -5,12 +5,13 @@ create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[]
 language plpgsql
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _quotas integer[];
   _claimed integer;
 begin
   if exists (
     select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= clock_timestamp()
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
   ) then
     perform :schema.promote_v1(_queue, _kinds);
   end if;
@@ -28,7 +29,7 @@ begin
         cross join lateral (
           select job.order_at, job.id
           from :schema.job
-          where job.queue = _queue and job.kind = wanted.kind and job.state = 'available'
+          where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' and job.attempt >= 0
           order by job.order_at, job.id
           limit _count
         ) as job
@@ -55,14 +56,14 @@ declare
   _claimed integer;
 begin
   update :schema.job
-  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = statement_timestamp()
   where job.ctid = any (array(
     select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)
     cross join lateral (
       select waiting.ctid
       from :schema.job as waiting
-      where waiting.queue = _queue and waiting.kind = wanted.kind and waiting.state = 'available'
+      where waiting.queue = _queue and waiting.kind = wanted.kind and waiting.state = 'available' and waiting.attempt >= 0
       order by waiting.order_at, waiting.id
       limit wanted.quota
       for no key update skip locked

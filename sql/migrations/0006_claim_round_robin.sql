@@ -43,13 +43,18 @@ begin
     from :schema.tenant_schedule as schedule
     where schedule.queue = _queue
       and schedule.tenant <> all (_passed_over)
-      and exists (
-        select from unnest(_kinds) as wanted (kind)
-        where exists (
-          select from :schema.job
+      -- Not `exists`, which may become a join that reads the whole backlog.
+      and (
+        select available.id
+        from unnest(_kinds) as wanted (kind)
+        cross join lateral (
+          select job.id
+          from :schema.job
           where job.queue = _queue and job.kind = wanted.kind and job.tenant = schedule.tenant and job.state = 'available'
-        )
-      )
+          limit 1
+        ) as available
+        limit 1
+      ) is not null
     order by schedule.last_served_at, schedule.tenant
     limit 1;
     exit when not found;

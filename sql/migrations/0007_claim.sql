@@ -26,8 +26,8 @@ begin
     raise exception 'expected the isolation level of a claim to be read committed, got %', current_setting('transaction_isolation')
       using errcode = 'invalid_transaction_state', hint = 'Begin the transaction with: begin isolation level read committed.';
   end if;
-  if _count not between 1 and 500 then
-    raise exception 'expected the number of jobs to claim to be from 1 to 500, got %', _count using errcode = 'invalid_parameter_value';
+  if coalesce(_count, 0) not between 1 and 500 then
+    raise exception 'expected the number of jobs to claim to be from 1 to 500, got %', coalesce(_count::text, 'null') using errcode = 'invalid_parameter_value';
   end if;
   -- A claim lost in a server crash is a job that is available again, so its commit need not wait for the disk under the
   -- queue's lock. Here and not in a SET clause, which would end before the commit.

@@ -8,6 +8,7 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $tenantry$
 begin
@@ -29,9 +30,11 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off
 set jit = off
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _lease_ids uuid[];
   _ids bigint[];
   _queues text[];
@@ -40,7 +43,7 @@ begin
   discarded := 0;
   _lease_ids := array(
     select lease.id from :schema.lease
-    where lease.expires_at < clock_timestamp()
+    where lease.expires_at < _now
     order by lease.expires_at
     limit _limit
     for update skip locked

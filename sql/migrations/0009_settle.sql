@@ -1,9 +1,9 @@
 -- breaking: no
--- Settling: every statement names the lease, so a former owner changes nothing. Answers hold the ids that were accepted;
--- an id that is missing had lost its lease. Rows are taken in the order of their ids, so that batches cannot deadlock.
+-- Settling: every statement names the lease, so a former owner changes nothing. They answer with the ids whose lease was
+-- lost: normally with none, so that nothing need be sent. Rows are taken in the order of their ids, so that batches cannot deadlock.
 
 -- Completes jobs. They leave the hot table here and go to the history unless the queue keeps none.
-create function :schema.complete_v1(_queue text, _ids bigint[], _lease_ids uuid[], _finished_leases uuid[]) returns setof text
+create function :schema.complete_v1(_queue text, _ids bigint[], _lease_ids uuid[], _finished_leases uuid[]) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -17,15 +17,17 @@ set jit = off
 as $tenantry$
 declare
   _history text;
+  _settled bigint[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
   if _history = 'none' then
-    return query
-    delete from :schema.job
-    where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
-    returning job.id::text;
+    with completed as (
+      delete from :schema.job
+      where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
+      returning job.id
+    )
+    select array_agg(completed.id) into _settled from completed;
   else
-    return query
     with completed as (
       delete from :schema.job
       where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
@@ -38,21 +40,37 @@ begin
         completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
         case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
       from completed
+      returning job_history.id
     )
-    select completed.id::text from completed;
+    select array_agg(kept.id) into _settled from kept;
   end if;
-  if cardinality(_finished_leases) > 0 then
+  return :schema.settled_v1(_ids, _settled, _finished_leases);
+end $tenantry$;
+
+-- The end of every settling: removes the rows of leases that hold nothing any more, and answers with the ids that were not
+-- settled, because their lease was lost.
+create function :schema.settled_v1(_ids bigint[], _settled bigint[], _finished_leases uuid[]) returns bigint[]
+language plpgsql
+as $tenantry$
+declare
+  _lease_id uuid;
+begin
+  foreach _lease_id in array _finished_leases loop
     delete from :schema.lease
-    where lease.id = any (_finished_leases)
-      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
+    where lease.id = _lease_id
+      and not exists (select from :schema.job where job.lease_id = _lease_id and job.state = 'running');
+  end loop;
+  if cardinality(_settled) = cardinality(_ids) then
+    return '{}';
   end if;
+  return array(select unnest(_ids) except select unnest(_settled));
 end $tenantry$;
 
 -- Gives jobs back. retry: due after the delay, with the error; snooze: due after the delay, the attempt does not count;
 -- release: available at once in its old place, the attempt does not count.
 create function :schema.requeue_v1(
   _queue text, _ids bigint[], _lease_ids uuid[], _outcomes text[], _delays_ms double precision[], _errors jsonb[], _finished_leases uuid[]
-) returns setof text
+) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -65,7 +83,7 @@ set enable_bitmapscan = off
 set jit = off
 as $tenantry$
 declare
-  _accepted text[];
+  _settled bigint[];
   _queues text[];
   _kinds text[];
   _tenants text[];
@@ -85,30 +103,25 @@ begin
     where job.id = settled.id and job.lease_id = settled.lease_id
     returning job.id, job.queue, job.kind, job.tenant, job.state
   )
-  select array_agg(requeued.id::text),
+  select array_agg(requeued.id),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
          array_agg(requeued.tenant) filter (where requeued.state = 'available')
-  into _accepted, _queues, _kinds, _tenants
+  into _settled, _queues, _kinds, _tenants
   from requeued;
   if _queues is not null then
     perform :schema.signal_v1(_queues, _kinds, _tenants);
   end if;
-  if _accepted is not null then
+  if _settled is not null then
     perform :schema.wake_v1(array[_queue]);
   end if;
-  if cardinality(_finished_leases) > 0 then
-    delete from :schema.lease
-    where lease.id = any (_finished_leases)
-      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
-  end if;
-  return query select unnest(_accepted);
+  return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
 
 -- Ends jobs without success: cancelled (kept as the queue says) or discarded (always kept whole).
 create function :schema.finalize_v1(
   _queue text, _ids bigint[], _lease_ids uuid[], _states text[], _errors jsonb[], _finished_leases uuid[]
-) returns setof text
+) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -122,9 +135,9 @@ set jit = off
 as $tenantry$
 declare
   _history text;
+  _settled bigint[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
-  return query
   with finalized as (
     delete from :schema.job
     using unnest(_ids, _lease_ids, _states, _errors) as settled (id, lease_id, state, error)
@@ -143,10 +156,6 @@ begin
     from finalized
     where finalized.final_state = 'discarded' or _history is distinct from 'none'
   )
-  select finalized.id::text from finalized;
-  if cardinality(_finished_leases) > 0 then
-    delete from :schema.lease
-    where lease.id = any (_finished_leases)
-      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
-  end if;
+  select array_agg(finalized.id) into _settled from finalized;
+  return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;

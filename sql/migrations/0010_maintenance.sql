@@ -22,7 +22,7 @@ declare
   _forgotten integer := 0;
 begin
   delete from :schema.waiter where waiter.seen_at < clock_timestamp() - interval '5 minutes';
-  for _queue in select ring_state.queue from :schema.ring_state loop
+  for _queue in select distinct walk.queue from :schema.walk loop
     continue when not pg_try_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
     for _kind in select walk.kind from :schema.walk where walk.queue = _queue loop
       -- The highest idle pass stays: it is where a new busy period begins.

@@ -63,7 +63,9 @@ export class PgStore implements Store {
     const { queue, leaseId, workerId, kinds, count, leaseMs, listening } = request
     const claim = this.#query(this.#statements.claim, [queue, leaseId, workerId, kinds, count, leaseMs, listening])
     const read = this.#query(this.#statements.claimed, [leaseId])
-    const [claimed, jobs] = await this.#exchangeClaim(claim, read)
+    const [claimed, jobs] = await (request.likelyEmpty
+      ? this.#claimThenRead(claim, read)
+      : this.#exchangeClaim(claim, read))
     const head = claimed[0]
     if (!head) throw new Error('expected one row from claim')
     const found = jobs.map(toJob)
@@ -90,7 +92,7 @@ export class PgStore implements Store {
     finishedLeases: readonly string[],
   ): Promise<ReadonlySet<string>> {
     const { completed, requeued, finalized } = sortOutcomes(settlements)
-    const accepted = new Set<string>()
+    const accepted = new Set(settlements.map(({ jobId }) => jobId))
     const none: readonly string[] = []
     // The last statement removes the rows of finished leases, whichever it is.
     const runs: { readonly statement: Statement; readonly values: unknown[] }[] = []
@@ -106,14 +108,14 @@ export class PgStore implements Store {
     }
     for (const [index, { statement, values }] of runs.entries()) {
       const leases = index === runs.length - 1 ? finishedLeases : none
-      for (const id of ids(await this.#runWithHistory(statement, [...values, leases]))) accepted.add(id)
+      for (const lost of ids(await this.#runWithHistory(statement, [...values, leases]))) accepted.delete(lost)
     }
     return accepted
   }
 
   async completeIn(transaction: Queryable, queue: string, jobId: string, leaseId: string): Promise<boolean> {
     const rows = await this.#runIn(transaction, this.#statements.complete, [queue, [jobId], [leaseId], []])
-    return rows.length === 1
+    return rows.length === 0
   }
 
   async reclaim(): Promise<Reclaimed> {
@@ -191,6 +193,17 @@ export class PgStore implements Store {
       for (const row of rows) all.push(column(row, 'id'))
     }
     return all
+  }
+
+  /** Claims, and reads only if there is something to read: one statement where nothing is expected, two round trips otherwise. */
+  async #claimThenRead(claim: SqlQuery, read: SqlQuery): Promise<[readonly TextRow[], readonly TextRow[]]> {
+    try {
+      const rows = await this.#send(claim)
+      const isEmpty = rows[0] !== undefined && column(rows[0], 'claimed') === '0'
+      return [rows, isEmpty ? [] : await this.#send(read)]
+    } catch (error) {
+      throw this.#translated(error)
+    }
   }
 
   /** Claims and reads in one round trip, and once more in explicit transactions if the role's default level is another. */

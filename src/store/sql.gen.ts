@@ -41,8 +41,9 @@ create table :schema.job (
 
 -- Serves the fair and the round-robin claim: the first jobs of one lane, and "the next tenant that has any".
 create index job_claim on :schema.job (queue, kind, tenant, order_at, id) where state = 'available';
--- Serves the FIFO claim.
-create index job_fifo on :schema.job (queue, kind, order_at, id) where state = 'available';
+-- Serves the FIFO claim, and nothing else: its statements say \`attempt >= 0\`, so that the planner can take no other statement
+-- for one that this index would serve. With stale statistics it did, and a fair claim read the backlogs of all tenants.
+create index job_fifo on :schema.job (queue, kind, order_at, id) where state = 'available' and attempt >= 0;
 -- Serves the promotion of scheduled jobs that are due.
 create index job_due on :schema.job (queue, kind, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
@@ -94,7 +95,7 @@ create table :schema.tenant (
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
 
 -- Derived state. All of it can be lost (it is unlogged) and is found again from the jobs: see claim_fair_v1.
--- Only a claim that holds its queue's advisory lock writes to ring, ring_state and walk.
+-- Only a claim that holds its queue's advisory lock writes to ring and walk.
 
 create unlogged table :schema.ring (
   queue text collate "C" not null,
@@ -111,30 +112,24 @@ comment on table :schema.ring is 'The lanes (tenant and kind) of a queue in the 
 comment on column :schema.ring.pass is 'The tenant''s virtual time: service received divided by weight. A turn charges all ready lanes of its tenant.';
 comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs.';
 
-create unlogged table :schema.ring_state (
-  queue text collate "C" not null,
-  walk_at timestamptz not null,
-  constraint ring_state_pkey primary key (queue)
-) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
-
-comment on table :schema.ring_state is 'One row a queue. No row: the ring was lost or never made, and the next claim makes it anew.';
-comment on column :schema.ring_state.walk_at is 'When discovery walks on.';
-
 create unlogged table :schema.walk (
   queue text collate "C" not null,
   kind text collate "C" not null,
   tenant text collate "C" not null,
+  walk_at timestamptz not null,
   constraint walk_pkey primary key (queue, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
-comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind; the empty string at its start.';
+comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind. No row: no fair claim has asked for the kind yet, or the ring was lost, and the next claim looks for all its lanes.';
+comment on column :schema.walk.tenant is 'Where it stopped; the empty string at the start.';
+comment on column :schema.walk.walk_at is 'When it goes on.';
 
 create unlogged table :schema.signal (
   queue text collate "C" not null,
-  id bigint generated always as identity,
   kind text collate "C" not null,
+  id bigint generated always as identity,
   tenant text collate "C" not null,
-  constraint signal_pkey primary key (queue, id)
+  constraint signal_pkey primary key (queue, kind, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.signal is 'Append-only hints "this lane has work", folded into the ring by the next claim. So enqueue and settle touch no ring row.';
@@ -264,8 +259,8 @@ begin
 end $tenantry$;
 
 -- Tells the next claim that these lanes have work, unless the ring holds them ready already. Appends, and so waits for nobody.
--- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. Queues of the other
--- strategies get none, for nobody would ever fold them in; once such a queue is made fair, the walk finds its lanes.
+-- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. No signal where
+-- nobody would fold it in: queues of other strategies, and kinds that no claim has asked for, whose first claim looks for itself.
 create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[]) returns void
 language sql
 as $tenantry$
@@ -276,6 +271,7 @@ as $tenantry$
     select from :schema.ring
     where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
   )
+  and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
 $tenantry$;
 
@@ -415,19 +411,23 @@ comment on function :schema.enqueue(text, jsonb, text, jsonb) is
 --             the pass. Claims of one queue take turns on an advisory lock. It is the first thing that a claim waits for, while
 --             it holds nothing, and nobody else writes the ring: so there is no deadlock and no falsely empty claim.
 -- Discovery.  Enqueue touches no ring row. It appends a signal, which the next claim folds in. A signal can be missing when
---             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes
---             a claim, and all the way round before a claim reports that there is less than was asked for.
+--             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
+--             claim, and all the way round before a claim reports that there is less than was asked for.
+-- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
+--             other kinds. The service that a tenant has had counts whatever the kind.
 -- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
 --             when, at its last look, no job of its kinds was available that nobody held. (F3) A lane that comes back starts
 --             at the largest of its tenant's passes and the smallest pass of the lanes that wait: no credit for idling.
 --
--- Each statement here costs some 10 µs before it does anything, at every claim: the common case runs few and small ones.
+-- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
+-- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
 
 -- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
 create function :schema.promote_v1(_queue text, _kinds text[]) returns void
 language plpgsql
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _due_kinds text[];
   _due_tenants text[];
 begin
@@ -439,7 +439,7 @@ begin
       cross join lateral (
         select job.id
         from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= clock_timestamp()
+        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= _now
         order by job.run_at, job.id
         limit 200
         for no key update skip locked
@@ -453,62 +453,71 @@ begin
   end if;
 end $tenantry$;
 
--- Makes lanes ready that are not.
-create function :schema.enter_ring_v1(_queue text, _kinds text[], _tenants text[]) returns void
-language plpgsql
-as $tenantry$
-begin
-  with lane as materialized (
-    select distinct given.kind, given.tenant
-    from unnest(_kinds, _tenants) as given (kind, tenant)
-    where not exists (
-      select from :schema.ring
-      where ring.queue = _queue and ring.tenant = given.tenant and ring.kind = given.kind and ring.ready
-    )
-  ),
-  floor as materialized (
-    -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
-    select wanted.kind, coalesce(
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-       order by ring.pass limit 1),
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
-       order by ring.pass desc limit 1),
-      0) as pass
-    from (select distinct lane.kind from lane) as wanted
-  )
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready)
-  select _queue, lane.tenant, lane.kind,
-         greatest(floor.pass, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
-         true
-  from lane
-  join floor on floor.kind = lane.kind
-  on conflict (queue, tenant, kind) do update set ready = true, pass = excluded.pass;
-end $tenantry$;
-
--- Folds up to 256 signals into the ring.
-create function :schema.fold_signals_v1(_queue text) returns void
+-- Makes lanes ready that are not. _kinds are those of the claim, over which a busy period is measured.
+create function :schema.enter_ring_v1(_queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[]) returns void
 language plpgsql
 as $tenantry$
 declare
-  _kinds text[];
-  _tenants text[];
+  _floor double precision;
+begin
+  -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
+  select min(head.pass) into _floor
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    select ring.pass from :schema.ring
+    where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
+    order by ring.pass limit 1
+  ) as head;
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.pass from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
+      order by ring.pass desc limit 1
+    ) as tail;
+  end if;
+
+  insert into :schema.ring as ring (queue, tenant, kind, pass, ready)
+  select _queue, lane.tenant, lane.kind,
+         greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
+         true
+  from (select distinct given.kind, given.tenant from unnest(_lane_kinds, _lane_tenants) as given (kind, tenant)) as lane
+  on conflict (queue, tenant, kind) do update set ready = true, pass = excluded.pass where not ring.ready;
+end $tenantry$;
+
+-- Folds up to 256 signals of the kinds into the ring.
+create function :schema.fold_signals_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _lane_kinds text[];
+  _lane_tenants text[];
 begin
   with folded as (
     delete from :schema.signal
-    where signal.queue = _queue
-      and signal.id = any (array(select head.id from :schema.signal as head where head.queue = _queue order by head.id limit 256))
+    where signal.ctid = any (array(
+      select head.ctid
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select oldest.ctid
+        from :schema.signal as oldest
+        where oldest.queue = _queue and oldest.kind = wanted.kind
+        order by oldest.id
+        limit 256
+      ) as head
+      limit 256
+    ))
     returning signal.kind, signal.tenant
   )
-  select array_agg(folded.kind), array_agg(folded.tenant) into _kinds, _tenants from folded;
-  if _kinds is not null then
-    perform :schema.enter_ring_v1(_queue, _kinds, _tenants);
+  select array_agg(folded.kind), array_agg(folded.tenant) into _lane_kinds, _lane_tenants from folded;
+  if _lane_kinds is not null then
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
   end if;
 end $tenantry$;
 
--- Walks along the claim index, from where the last walk of each kind stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it found; when it has come round, the next walk may wait.
+-- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
+-- available jobs, one index probe each. Answers with how many lanes it made ready. Having come round, a walk rests.
 create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
 language plpgsql
 as $tenantry$
@@ -517,47 +526,79 @@ declare
   _at text;
   _next text;
   _hop integer;
-  _came_round boolean := true;
-  _found_kinds text[] := '{}';
-  _found_tenants text[] := '{}';
+  _walked text[];
+  _lane_kinds text[] := '{}';
+  _lane_tenants text[] := '{}';
 begin
   foreach _kind in array _kinds loop
     _at := '';
     if not _from_start then
       select walk.tenant into _at from :schema.walk where walk.queue = _queue and walk.kind = _kind;
-      _at := coalesce(_at, '');
     end if;
-    _hop := 0;
-    loop
+    _walked := '{}';
+    for _hop in 0.._hops loop
       select job.tenant into _next
       from :schema.job
       where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > _at
       order by job.tenant
       limit 1;
       exit when _next is null or _hop = _hops;
-      _found_kinds := _found_kinds || _kind;
-      _found_tenants := _found_tenants || _next;
+      _walked := _walked || _next;
       _at := _next;
-      _hop := _hop + 1;
     end loop;
-    if _next is not null then
-      _came_round := false;
-    end if;
-    insert into :schema.walk as walk (queue, kind, tenant)
-    values (_queue, _kind, case when _next is null then '' else _at end)
-    on conflict (queue, kind) do update set tenant = excluded.tenant where walk.tenant <> excluded.tenant;
-  end loop;
+    insert into :schema.walk as walk (queue, kind, tenant, walk_at)
+    values (_queue, _kind, case when _next is null then '' else _at end,
+      case when _next is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
+    on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
 
-  insert into :schema.ring_state (queue, walk_at)
-  values (_queue, case when _came_round then clock_timestamp() + interval '50 milliseconds' else '-infinity' end)
-  on conflict (queue) do update set walk_at = excluded.walk_at;
-  if cardinality(_found_kinds) > 0 then
-    perform :schema.enter_ring_v1(_queue, _found_kinds, _found_tenants);
+    _walked := array(
+      select found.tenant from unnest(_walked) as found (tenant)
+      where not exists (
+        select from :schema.ring
+        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind and ring.ready
+      )
+    );
+    _lane_tenants := _lane_tenants || _walked;
+    _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_walked)]);
+  end loop;
+  if cardinality(_lane_kinds) > 0 then
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
   end if;
-  return cardinality(_found_kinds);
+  return cardinality(_lane_kinds);
 end $tenantry$;
 
--- Gives out turns: whose pass is smallest, up to _turns tenants, and how many jobs each may have, _wanted in all or a little more.
+-- Brings the ring up to date: what is due, what was signalled, and a few steps of the walk.
+create function :schema.discover_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _known text[];
+  _resting_until timestamptz;
+begin
+  if exists (
+    select from :schema.job
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+  ) then
+    perform :schema.promote_v1(_queue, _kinds);
+  end if;
+  select array_agg(walk.kind), min(walk.walk_at) into _known, _resting_until
+  from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds);
+  if _known is null or cardinality(_known) < cardinality(_kinds) then
+    -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
+    -- the walks of the next claims go on from there.
+    perform :schema.walk_v1(_queue, array(select unnest(_kinds) except select unnest(_known)), 5000, true);
+  elsif _resting_until <= _now then
+    perform :schema.walk_v1(_queue, array(
+      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
+  end if;
+  if exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)) then
+    perform :schema.fold_signals_v1(_queue, _kinds);
+  end if;
+end $tenantry$;
+
+-- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
+-- have, _wanted in all or a little more, the one with the smallest pass first.
 create function :schema.pick_v1(
   _queue text, _kinds text[], _wanted integer, _quantum integer,
   out tenants text[], out weights double precision[], out shares integer[]
@@ -566,68 +607,32 @@ language plpgsql
 as $tenantry$
 declare
   _turns integer := ceil(_wanted::double precision / _quantum);
-  _passes double precision[];
-  _weighted boolean;
 begin
-  if cardinality(_kinds) = 1 then
-    select array_agg(lane.tenant), array_agg(lane.pass) into tenants, _passes
-    from (
-      select ring.tenant, ring.pass
-      from :schema.ring
-      where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
-      order by ring.pass
-      limit _turns
-    ) as lane;
-  else
-    select array_agg(lowest.tenant), array_agg(lowest.pass) into tenants, _passes
-    from (
-      select lane.tenant, min(lane.pass) as pass
-      from unnest(_kinds) as wanted (kind)
-      cross join lateral (
-        select ring.tenant, ring.pass
-        from :schema.ring
-        where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-        order by ring.pass
-        limit _turns
-      ) as lane
-      group by lane.tenant
-      order by 2
-      limit _turns
-    ) as lowest;
-  end if;
-  if tenants is null then
-    return;
-  end if;
-
-  select true into _weighted
-  from :schema.tenant where tenant.queue = _queue and tenant.tenant = any (tenants) and tenant.weight <> 1 limit 1;
-  if _weighted is null then
-    weights := array_fill(1::double precision, array[cardinality(tenants)]);
-    if cardinality(tenants) = 1 then
-      shares := array[_wanted];
-      return;
-    elsif cardinality(tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
-      -- Nobody is so far behind as to get a second turn before the last of these gets its first.
-      shares := array_fill(_quantum, array[_turns]);
-      return;
-    end if;
-  else
-    weights := array(
-      select coalesce(tenant.weight, 1)
-      from unnest(tenants) with ordinality as candidate (tenant, place)
-      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = candidate.tenant
-      order by candidate.place
-    );
-  end if;
-
-  -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
   select array_agg(share.tenant), array_agg(share.weight), array_agg(share.jobs)
   into tenants, weights, shares
   from (
     select turn.tenant, turn.weight, least(count(*) * _quantum, _wanted)::integer as jobs
     from (
+      -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
       select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at
-      from unnest(tenants, _passes, weights) as candidate (tenant, pass, weight)
+      from (
+        select lowest.tenant, lowest.pass, coalesce(tenant.weight, 1) as weight
+        from (
+          select lane.tenant, min(lane.pass) as pass
+          from unnest(_kinds) as wanted (kind)
+          cross join lateral (
+            select ring.tenant, ring.pass
+            from :schema.ring
+            where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
+            order by ring.pass
+            limit _turns
+          ) as lane
+          group by lane.tenant
+          order by 2
+          limit _turns
+        ) as lowest
+        left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lowest.tenant
+      ) as candidate
       cross join generate_series(0, _turns - 1) as turn (number)
       order by starts_at, candidate.tenant
       limit _turns
@@ -679,10 +684,12 @@ declare
   -- A turn takes up to this many jobs: few ring rows are written when backlogs are deep, and single jobs alternate when few
   -- are asked for.
   _quantum integer := ceil(_count / 10.0);
+  _now timestamptz;
   _claimed integer := 0;
-  _walk_at timestamptz;
+  _turns integer;
   _walked_round boolean := false;
   _tenants text[];
+  _passes double precision[];
   _weights double precision[];
   _shares integer[];
   _lane_tenants text[];
@@ -690,35 +697,41 @@ declare
   _lane_quotas integer[];
   _taken_tenants text[];
   _taken_kinds text[];
-  _short text[];
 begin
   perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+  _now := clock_timestamp();
+  perform :schema.discover_v1(_queue, _kinds);
 
-  if exists (
-    select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= clock_timestamp()
-  ) then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
-  if exists (select from :schema.signal where signal.queue = _queue) then
-    perform :schema.fold_signals_v1(_queue);
-  end if;
-  select ring_state.walk_at into _walk_at from :schema.ring_state where ring_state.queue = _queue;
-  if not found then
-    -- A new queue, or the unlogged ring was lost in a crash: find the lanes anew. The bound keeps this under a second.
-    perform :schema.walk_v1(_queue, _kinds, 100000, true);
-  elsif _walk_at <= clock_timestamp() then
-    perform :schema.walk_v1(_queue, _kinds, 16, false);
-  end if;
-
-  loop
-    select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
-    from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+  while _claimed < _count loop
+    -- Pick. The common case is one kind, equal weights, and nobody so far behind as to get a second turn before the last of
+    -- these has had its first.
+    _turns := ceil((_count - _claimed)::double precision / _quantum);
+    _shares := null;
+    if cardinality(_kinds) = 1 then
+      select array_agg(lane.tenant), array_agg(lane.pass) into _tenants, _passes
+      from (
+        select ring.tenant, ring.pass
+        from :schema.ring
+        where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
+        order by ring.pass
+        limit _turns
+      ) as lane;
+      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
+        if not exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = any (_tenants)) then
+          _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
+          _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
+        end if;
+      end if;
+    end if;
+    if _shares is null then
+      select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
+      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+    end if;
     if _tenants is null then
       -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
       exit when _walked_round;
       _walked_round := true;
-      exit when :schema.walk_v1(_queue, _kinds, 10000, true) = 0;
+      exit when :schema.walk_v1(_queue, _kinds, 5000, true) = 0;
       continue;
     end if;
     if cardinality(_kinds) = 1 then
@@ -733,7 +746,7 @@ begin
     -- Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
     with marked as (
       update :schema.job
-      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
       where job.ctid = any (array(
         select taken.ctid
         from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
@@ -752,35 +765,22 @@ begin
     select coalesce(array_agg(marked.tenant), '{}'), array_agg(marked.kind) into _taken_tenants, _taken_kinds from marked;
     _claimed := _claimed + cardinality(_taken_tenants);
 
-    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows.
-    _short := null;
-    if _claimed < _count then
-      _short := array(
-        select length(lane.kind) || ':' || lane.kind || lane.tenant
-        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
-        where lane.quota > (
-          select count(*) from unnest(_taken_tenants, _taken_kinds) as taken (tenant, kind)
-          where taken.tenant = lane.tenant and taken.kind = lane.kind
-        )
-      );
-    end if;
-
-    -- Charge. After turns of a single job the index is asked for more, since many such lanes are empty now; after longer turns
-    -- a lane that happens to be empty costs one wasted turn.
+    -- Charge.
     update :schema.ring
-    set pass = ring.pass + cardinality(array_positions(_taken_tenants, ring.tenant)) / _weights[array_position(_tenants, ring.tenant)],
-        ready = case
-          when ring.kind <> all (_kinds) then true
-          when length(ring.kind) || ':' || ring.kind || ring.tenant = any (_short) then false
-          when _quantum > 1 then true
-          else exists (
-            select from :schema.job
-            where job.queue = _queue and job.kind = ring.kind and job.tenant = ring.tenant and job.state = 'available'
-          )
-        end
+    set pass = ring.pass + cardinality(array_positions(_taken_tenants, ring.tenant)) / _weights[array_position(_tenants, ring.tenant)]
     where ring.queue = _queue and ring.tenant = any (_tenants) and ring.ready;
 
-    exit when _claimed = _count;
+    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. (One that gave just
+    -- its last job is found out by its next turn: cheaper than to look at every lane every time.)
+    if _claimed < _count then
+      update :schema.ring set ready = false
+      from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
+      where ring.queue = _queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
+        and lane.quota > (
+          select count(*) from unnest(_taken_tenants, _taken_kinds) as taken (tenant, kind)
+          where taken.tenant = lane.tenant and taken.kind = lane.kind
+        );
+    end if;
   end loop;
   return _claimed;
 end $tenantry$;
@@ -792,12 +792,13 @@ create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[]
 language plpgsql
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _quotas integer[];
   _claimed integer;
 begin
   if exists (
     select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= clock_timestamp()
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
   ) then
     perform :schema.promote_v1(_queue, _kinds);
   end if;
@@ -815,7 +816,7 @@ begin
         cross join lateral (
           select job.order_at, job.id
           from :schema.job
-          where job.queue = _queue and job.kind = wanted.kind and job.state = 'available'
+          where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' and job.attempt >= 0
           order by job.order_at, job.id
           limit _count
         ) as job
@@ -842,14 +843,14 @@ declare
   _claimed integer;
 begin
   update :schema.job
-  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = statement_timestamp()
   where job.ctid = any (array(
     select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)
     cross join lateral (
       select waiting.ctid
       from :schema.job as waiting
-      where waiting.queue = _queue and waiting.kind = wanted.kind and waiting.state = 'available'
+      where waiting.queue = _queue and waiting.kind = wanted.kind and waiting.state = 'available' and waiting.attempt >= 0
       order by waiting.order_at, waiting.id
       limit wanted.quota
       for no key update skip locked
@@ -905,13 +906,18 @@ begin
     from :schema.tenant_schedule as schedule
     where schedule.queue = _queue
       and schedule.tenant <> all (_passed_over)
-      and exists (
-        select from unnest(_kinds) as wanted (kind)
-        where exists (
-          select from :schema.job
+      -- Not \`exists\`, which may become a join that reads the whole backlog.
+      and (
+        select available.id
+        from unnest(_kinds) as wanted (kind)
+        cross join lateral (
+          select job.id
+          from :schema.job
           where job.queue = _queue and job.kind = wanted.kind and job.tenant = schedule.tenant and job.state = 'available'
-        )
-      )
+          limit 1
+        ) as available
+        limit 1
+      ) is not null
     order by schedule.last_served_at, schedule.tenant
     limit 1;
     exit when not found;
@@ -973,8 +979,8 @@ begin
     raise exception 'expected the isolation level of a claim to be read committed, got %', current_setting('transaction_isolation')
       using errcode = 'invalid_transaction_state', hint = 'Begin the transaction with: begin isolation level read committed.';
   end if;
-  if _count not between 1 and 500 then
-    raise exception 'expected the number of jobs to claim to be from 1 to 500, got %', _count using errcode = 'invalid_parameter_value';
+  if coalesce(_count, 0) not between 1 and 500 then
+    raise exception 'expected the number of jobs to claim to be from 1 to 500, got %', coalesce(_count::text, 'null') using errcode = 'invalid_parameter_value';
   end if;
   -- A claim lost in a server crash is a job that is available again, so its commit need not wait for the disk under the
   -- queue's lock. Here and not in a SET clause, which would end before the commit.
@@ -1048,6 +1054,7 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 set jit = off
 as $tenantry$
 begin
@@ -1069,9 +1076,11 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off
 set jit = off
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _lease_ids uuid[];
   _ids bigint[];
   _queues text[];
@@ -1080,7 +1089,7 @@ begin
   discarded := 0;
   _lease_ids := array(
     select lease.id from :schema.lease
-    where lease.expires_at < clock_timestamp()
+    where lease.expires_at < _now
     order by lease.expires_at
     limit _limit
     for update skip locked
@@ -1152,11 +1161,11 @@ as $tenantry$
 $tenantry$;
 ` },
   { version: 9, name: 'settle', text: `-- breaking: no
--- Settling: every statement names the lease, so a former owner changes nothing. Answers hold the ids that were accepted;
--- an id that is missing had lost its lease. Rows are taken in the order of their ids, so that batches cannot deadlock.
+-- Settling: every statement names the lease, so a former owner changes nothing. They answer with the ids whose lease was
+-- lost: normally with none, so that nothing need be sent. Rows are taken in the order of their ids, so that batches cannot deadlock.
 
 -- Completes jobs. They leave the hot table here and go to the history unless the queue keeps none.
-create function :schema.complete_v1(_queue text, _ids bigint[], _lease_ids uuid[], _finished_leases uuid[]) returns setof text
+create function :schema.complete_v1(_queue text, _ids bigint[], _lease_ids uuid[], _finished_leases uuid[]) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -1170,15 +1179,17 @@ set jit = off
 as $tenantry$
 declare
   _history text;
+  _settled bigint[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
   if _history = 'none' then
-    return query
-    delete from :schema.job
-    where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
-    returning job.id::text;
+    with completed as (
+      delete from :schema.job
+      where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
+      returning job.id
+    )
+    select array_agg(completed.id) into _settled from completed;
   else
-    return query
     with completed as (
       delete from :schema.job
       where job.id = any (_ids) and job.lease_id = _lease_ids[array_position(_ids, job.id)]
@@ -1191,21 +1202,35 @@ begin
         completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
         case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
       from completed
+      returning job_history.id
     )
-    select completed.id::text from completed;
+    select array_agg(kept.id) into _settled from kept;
   end if;
+  return :schema.settled_v1(_ids, _settled, _finished_leases);
+end $tenantry$;
+
+-- The end of every settling: removes the rows of leases that hold nothing any more, and answers with the ids that were not
+-- settled, because their lease was lost.
+create function :schema.settled_v1(_ids bigint[], _settled bigint[], _finished_leases uuid[]) returns bigint[]
+language plpgsql
+as $tenantry$
+begin
   if cardinality(_finished_leases) > 0 then
     delete from :schema.lease
     where lease.id = any (_finished_leases)
       and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
   end if;
+  if cardinality(_settled) = cardinality(_ids) then
+    return '{}';
+  end if;
+  return array(select unnest(_ids) except select unnest(_settled));
 end $tenantry$;
 
 -- Gives jobs back. retry: due after the delay, with the error; snooze: due after the delay, the attempt does not count;
 -- release: available at once in its old place, the attempt does not count.
 create function :schema.requeue_v1(
   _queue text, _ids bigint[], _lease_ids uuid[], _outcomes text[], _delays_ms double precision[], _errors jsonb[], _finished_leases uuid[]
-) returns setof text
+) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -1218,7 +1243,7 @@ set enable_bitmapscan = off
 set jit = off
 as $tenantry$
 declare
-  _accepted text[];
+  _settled bigint[];
   _queues text[];
   _kinds text[];
   _tenants text[];
@@ -1238,30 +1263,25 @@ begin
     where job.id = settled.id and job.lease_id = settled.lease_id
     returning job.id, job.queue, job.kind, job.tenant, job.state
   )
-  select array_agg(requeued.id::text),
+  select array_agg(requeued.id),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
          array_agg(requeued.tenant) filter (where requeued.state = 'available')
-  into _accepted, _queues, _kinds, _tenants
+  into _settled, _queues, _kinds, _tenants
   from requeued;
   if _queues is not null then
     perform :schema.signal_v1(_queues, _kinds, _tenants);
   end if;
-  if _accepted is not null then
+  if _settled is not null then
     perform :schema.wake_v1(array[_queue]);
   end if;
-  if cardinality(_finished_leases) > 0 then
-    delete from :schema.lease
-    where lease.id = any (_finished_leases)
-      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
-  end if;
-  return query select unnest(_accepted);
+  return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
 
 -- Ends jobs without success: cancelled (kept as the queue says) or discarded (always kept whole).
 create function :schema.finalize_v1(
   _queue text, _ids bigint[], _lease_ids uuid[], _states text[], _errors jsonb[], _finished_leases uuid[]
-) returns setof text
+) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -1275,9 +1295,9 @@ set jit = off
 as $tenantry$
 declare
   _history text;
+  _settled bigint[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
-  return query
   with finalized as (
     delete from :schema.job
     using unnest(_ids, _lease_ids, _states, _errors) as settled (id, lease_id, state, error)
@@ -1296,12 +1316,8 @@ begin
     from finalized
     where finalized.final_state = 'discarded' or _history is distinct from 'none'
   )
-  select finalized.id::text from finalized;
-  if cardinality(_finished_leases) > 0 then
-    delete from :schema.lease
-    where lease.id = any (_finished_leases)
-      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
-  end if;
+  select array_agg(finalized.id) into _settled from finalized;
+  return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
 ` },
   { version: 10, name: 'maintenance', text: `-- breaking: no
@@ -1328,7 +1344,7 @@ declare
   _forgotten integer := 0;
 begin
   delete from :schema.waiter where waiter.seen_at < clock_timestamp() - interval '5 minutes';
-  for _queue in select ring_state.queue from :schema.ring_state loop
+  for _queue in select distinct walk.queue from :schema.walk loop
     continue when not pg_try_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
     for _kind in select walk.kind from :schema.walk where walk.queue = _queue loop
       -- The highest idle pass stays: it is where a new busy period begins.
@@ -1365,11 +1381,11 @@ from :schema.claim_v1($1::text, $2::uuid, $3::text, $4::text[], $5::integer, $6:
 from :schema.claimed_v1($1::uuid)`,
   extend: `select extended.id from :schema.extend_v1($1::uuid[], $2::double precision) as extended (id)`,
   reclaim: `select retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer)`,
-  complete: `select settled.id from :schema.complete_v1($1::text, $2::bigint[], $3::uuid[], $4::uuid[]) as settled (id)`,
-  requeue: `select settled.id from :schema.requeue_v1(
-  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[]) as settled (id)`,
-  finalize: `select settled.id from :schema.finalize_v1(
-  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as settled (id)`,
+  complete: `select unnest(:schema.complete_v1($1::text, $2::bigint[], $3::uuid[], $4::uuid[])) as id`,
+  requeue: `select unnest(:schema.requeue_v1(
+  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[])) as id`,
+  finalize: `select unnest(:schema.finalize_v1(
+  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[])) as id`,
   job: `select id, queue, kind, tenant, state::text as state, payload, attempt, max_attempts, priority,
        pg_catalog.date_part('epoch', run_at) as run_at_seconds, pg_catalog.date_part('epoch', created_at) as created_at_seconds,
        null::double precision as finalized_at_seconds, errors
