@@ -32,7 +32,7 @@ export class PlanWatcher {
   private constructor(client: pg.Client) {
     this.client = client
     client.on('notice', ({ message }) => {
-      const [, json] = /^duration: .*?plan:\n(\{[^]*)/.exec(message ?? '') ?? []
+      const [, json] = /^duration: .*?plan:\n(\{.*)/s.exec(message ?? '') ?? []
       if (json === undefined) return
       const plan = JSON.parse(json) as { 'Query Text': string; Plan: PlanNode }
       this.#found.push({ text: plan['Query Text'], nodes: flatten(plan.Plan) })
