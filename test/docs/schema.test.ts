@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { ClientBase } from 'pg'
 import { expect, test } from 'vitest'
 import { Tenantry } from '../../src/tenantry.js'
 import { blocksIn, pages, pathOf, textOf } from './markdown.js'
@@ -97,33 +98,38 @@ test('every function that the documents name exists', async () => {
 test('every SQL block of the documents runs against the default schema', async () => {
   const blocks = blocksIn('sql')
   expect(blocks.length).toBeGreaterThanOrEqual(5)
-  const pool = await migrated()
-  const session = await pool.connect()
-  // Roles belong to the whole server.
-  await session.query('create role app_web')
   const errors: string[] = []
-  for (const { page, line, code } of blocks) {
-    await session.query(code).catch((error: Error) => errors.push(`${page}:${line}: ${error.message}`))
-  }
-  await session.query('drop owned by app_web; drop role app_web')
-  session.release()
+  await withRole('app_web', async (session) => {
+    for (const { page, line, code } of blocks) {
+      await session.query(code).catch((error: Error) => errors.push(`${page}:${line}: ${error.message}`))
+    }
+  })
   expect(errors).toEqual([])
 })
 
 test('the rights that the documents name are enough to enqueue, and for nothing more', async () => {
   const grants = blocksIn('sql').find(({ code }) => code.includes('to app_web'))
   if (!grants) throw new Error('expected a block of grants to app_web')
+  const role = `docs_${randomUUID().slice(0, 8)}`
+  await withRole(role, async (session) => {
+    await session.query(grants.code.replaceAll('app_web', role))
+    await session.query(`set role ${role}`)
+    await session.query("select tenantry.enqueue('send-invoice', '{}', 'acme')")
+    for (const forbidden of ['select payload from tenantry.job', 'delete from tenantry.job']) {
+      await expect(session.query(forbidden)).rejects.toMatchObject({ code: '42501' })
+    }
+  })
+})
+
+/** Lends a session on a migrated database with a role on the server, which belongs to all databases and must go again. */
+async function withRole(role: string, use: (session: ClientBase) => Promise<void>): Promise<void> {
   const pool = await migrated()
   const session = await pool.connect()
-  const role = `docs_${randomUUID().slice(0, 8)}`
-  await session.query(`create role ${role}; ${grants.code.replaceAll('app_web', role)}`)
-  await session.query(`set role ${role}`)
-  await session.query("select tenantry.enqueue('send-invoice', '{}', 'acme')")
-  const refused = []
-  for (const forbidden of ['select payload from tenantry.job', 'delete from tenantry.job']) {
-    refused.push(await session.query(forbidden).catch((error: { code: string }) => error.code))
+  try {
+    await session.query(`create role ${role}`)
+    await use(session)
+  } finally {
+    await session.query(`reset role; drop owned by ${role}; drop role ${role}`)
+    session.release()
   }
-  await session.query(`reset role; drop owned by ${role}; drop role ${role}`)
-  session.release()
-  expect(refused).toEqual(['42501', '42501'])
-})
+}
