@@ -99,14 +99,20 @@ create unlogged table :schema.ring (
   kind text collate "C" not null,
   pass double precision not null,
   ready boolean not null,
+  head_at timestamptz not null,
+  head_id bigint not null,
   constraint ring_pkey primary key (queue, tenant, kind)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
-create index ring_order on :schema.ring (queue, kind, ready, pass);
+-- Partial, so that a look at one tenant's lanes, which does not say "ready", has the primary key as its only index: on a small or
+-- never analysed ring PostgreSQL would find any other index as cheap, and read the whole ring through it for ever after.
+create index ring_ready on :schema.ring (queue, kind, pass) where ready;
+create index ring_idle on :schema.ring (queue, kind, pass) where not ready;
 
 comment on table :schema.ring is 'The lanes (tenant and kind) of a queue in the order of their tenant''s pass.';
 comment on column :schema.ring.pass is 'The tenant''s virtual time: service received divided by weight. A turn charges all ready lanes of its tenant.';
 comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs.';
+comment on column :schema.ring.head_at is 'With head_id: where in the order of the lane the next claim starts to look, so that it need not step over the index entries of what is gone.';
 
 create unlogged table :schema.walk (
   queue text collate "C" not null,

@@ -23,18 +23,24 @@ begin
   end loop;
 end $tenantry$;
 
--- Tells the next claim that these lanes have work, unless the ring holds them ready already. Appends, and so waits for nobody.
--- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. No signal where
--- nobody would fold it in: queues of other strategies, and kinds that no claim has asked for, whose first claim looks for itself.
-create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[]) returns void
+-- Tells the next claim that these lanes have work, unless it will look there anyway: the ring holds the lane ready and looks
+-- from no later a place in its order. Appends, and so waits for nobody. A claim may move on at this very moment and no signal
+-- is left: the walk of discovery heals that. No signal where nobody would fold it in: queues of other strategies, and kinds
+-- that no claim has asked for, whose first claim looks for itself.
+create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[], _order_ats timestamptz[]) returns void
 language sql
 as $tenantry$
   insert into :schema.signal (queue, kind, tenant)
   select lane.queue, lane.kind, lane.tenant
-  from (select distinct * from unnest(_queues, _kinds, _tenants) as given (queue, kind, tenant)) as lane
+  from (
+    select given.queue, given.kind, given.tenant, min(given.order_at) as order_at
+    from unnest(_queues, _kinds, _tenants, _order_ats) as given (queue, kind, tenant, order_at)
+    group by given.queue, given.kind, given.tenant
+  ) as lane
   where not exists (
     select from :schema.ring
-    where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
+    where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind
+      and case when ring.ready then ring.head_at <= lane.order_at else false end -- leaves the primary key as the only index
   )
   and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
@@ -60,6 +66,7 @@ declare
   _ready_queues text[];
   _ready_kinds text[];
   _ready_tenants text[];
+  _ready_order_ats timestamptz[];
 begin
   with inserted as (
     insert into :schema.job (queue, kind, tenant, state, priority, max_attempts, run_at, order_at, created_at, payload)
@@ -75,17 +82,18 @@ begin
         with ordinality as row (queue, kind, tenant, payload, priority, run_at, delay_ms, max_attempts, place)
       order by place
     ) as given
-    returning id, state, queue, kind, tenant
+    returning id, state, queue, kind, tenant, order_at
   )
   select array_agg(id order by id),
          array_agg(queue) filter (where state = 'available'),
          array_agg(kind) filter (where state = 'available'),
-         array_agg(tenant) filter (where state = 'available')
-  into _ids, _ready_queues, _ready_kinds, _ready_tenants
+         array_agg(tenant) filter (where state = 'available'),
+         array_agg(order_at) filter (where state = 'available')
+  into _ids, _ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats
   from inserted;
 
   if _ready_queues is not null then
-    perform :schema.signal_v1(_ready_queues, _ready_kinds, _ready_tenants);
+    perform :schema.signal_v1(_ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats);
   end if;
   -- Also for scheduled jobs: the worker sets its timer to the first one.
   perform :schema.wake_v1(_queues);

@@ -13,6 +13,10 @@
 -- Discovery.  Enqueue touches no ring row. It appends a signal, which the next claim folds in. A signal can be missing when
 --             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
 --             claim, and all the way round before a claim reports that there is less than was asked for.
+-- Heads.      The index entries of jobs that are gone stay until a vacuum, or for as long as an old snapshot needs them, and a
+--             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
+--             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
+--             that came late) is signalled, or found by the walk, and sets the lane back to its start.
 -- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
 --             other kinds. The service that a tenant has had counts whatever the kind.
 -- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
@@ -30,6 +34,7 @@ declare
   _now timestamptz := clock_timestamp();
   _due_kinds text[];
   _due_tenants text[];
+  _due_order_ats timestamptz[];
 begin
   with promoted as (
     update :schema.job set state = 'available'
@@ -45,15 +50,17 @@ begin
         for no key update skip locked
       ) as due
     ))
-    returning job.kind, job.tenant
+    returning job.kind, job.tenant, job.order_at
   )
-  select array_agg(promoted.kind), array_agg(promoted.tenant) into _due_kinds, _due_tenants from promoted;
+  select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
+  into _due_kinds, _due_tenants, _due_order_ats
+  from promoted;
   if _due_kinds is not null then
-    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants);
+    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
   end if;
 end $tenantry$;
 
--- Makes lanes ready that are not. _kinds are those of the claim, over which a busy period is measured.
+-- Makes lanes ready, to be looked through from their start. _kinds are those of the claim, over which a busy period is measured.
 create function :schema.enter_ring_v1(_queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[]) returns void
 language plpgsql
 as $tenantry$
@@ -78,12 +85,16 @@ begin
     ) as tail;
   end if;
 
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready)
+  insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
   select _queue, lane.tenant, lane.kind,
          greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
-         true
+         true, '-infinity', 0
   from (select distinct given.kind, given.tenant from unnest(_lane_kinds, _lane_tenants) as given (kind, tenant)) as lane
-  on conflict (queue, tenant, kind) do update set ready = true, pass = excluded.pass where not ring.ready;
+  on conflict (queue, tenant, kind) do update
+  set ready = true,
+      pass = case when ring.ready then ring.pass else excluded.pass end,
+      head_at = excluded.head_at,
+      head_id = excluded.head_id;
 end $tenantry$;
 
 -- Folds up to 256 signals of the kinds into the ring.
@@ -117,16 +128,19 @@ begin
 end $tenantry$;
 
 -- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it made ready. Having come round, a walk rests.
+-- available jobs, one index probe each. Answers with how many lanes it made ready or
+-- set back. Having come round, a walk rests.
 create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
 language plpgsql
 as $tenantry$
 declare
   _kind text;
   _at text;
-  _next text;
+  _next record;
   _hop integer;
   _walked text[];
+  _walked_ats timestamptz[];
+  _walked_ids bigint[];
   _lane_kinds text[] := '{}';
   _lane_tenants text[] := '{}';
 begin
@@ -136,26 +150,31 @@ begin
       select walk.tenant into _at from :schema.walk where walk.queue = _queue and walk.kind = _kind;
     end if;
     _walked := '{}';
+    _walked_ats := '{}';
+    _walked_ids := '{}';
     for _hop in 0.._hops loop
-      select job.tenant into _next
+      select job.tenant, job.order_at, job.id into _next
       from :schema.job
       where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > _at
-      order by job.tenant
+      order by job.tenant, job.order_at, job.id
       limit 1;
-      exit when _next is null or _hop = _hops;
-      _walked := _walked || _next;
-      _at := _next;
+      exit when _next.tenant is null or _hop = _hops;
+      _walked := _walked || _next.tenant;
+      _walked_ats := _walked_ats || _next.order_at;
+      _walked_ids := _walked_ids || _next.id;
+      _at := _next.tenant;
     end loop;
     insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-    values (_queue, _kind, case when _next is null then '' else _at end,
-      case when _next is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
+    values (_queue, _kind, case when _next.tenant is null then '' else _at end,
+      case when _next.tenant is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
     on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
 
     _walked := array(
-      select found.tenant from unnest(_walked) as found (tenant)
+      select found.tenant from unnest(_walked, _walked_ats, _walked_ids) as found (tenant, order_at, id)
       where not exists (
         select from :schema.ring
-        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind and ring.ready
+        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
+          and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
       )
     );
     _lane_tenants := _lane_tenants || _walked;
@@ -173,26 +192,34 @@ language plpgsql
 as $tenantry$
 declare
   _now timestamptz := clock_timestamp();
-  _known text[];
-  _resting_until timestamptz;
+  _due boolean;
+  _signalled boolean;
+  _known integer;
+  _walk_at timestamptz;
 begin
-  if exists (
-    select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
-  ) then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
-  select array_agg(walk.kind), min(walk.walk_at) into _known, _resting_until
-  from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds);
-  if _known is null or cardinality(_known) < cardinality(_kinds) then
+  select exists (
+           select from :schema.job
+           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+         ),
+         exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
+         count(*), min(walk.walk_at)
+  into _due, _signalled, _known, _walk_at
+  from :schema.walk
+  where walk.queue = _queue and walk.kind = any (_kinds);
+
+  if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, array(select unnest(_kinds) except select unnest(_known)), 5000, true);
-  elsif _resting_until <= _now then
+    perform :schema.walk_v1(_queue, array(
+      select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
+  elsif _walk_at <= _now then
     perform :schema.walk_v1(_queue, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
   end if;
-  if exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)) then
+  if _due then
+    perform :schema.promote_v1(_queue, _kinds);
+  end if;
+  if _signalled or _due then
     perform :schema.fold_signals_v1(_queue, _kinds);
   end if;
 end $tenantry$;
@@ -259,18 +286,20 @@ begin
       select lane.tenant, lane.kind, lane.share,
              row_number() over (partition by lane.tenant order by job.order_at nulls first, job.id) as place
       from (
-        select own.tenant, own.kind, served.share
+        select own.tenant, own.kind, own.head_at, own.head_id, served.share
         from unnest(_tenants, _shares) as served (tenant, share)
         cross join lateral (
-          select ring.tenant, ring.kind from :schema.ring
-          where ring.queue = _queue and ring.tenant = served.tenant and ring.kind = any (_kinds) and ring.ready
+          select ring.tenant, ring.kind, ring.head_at, ring.head_id, ring.ready from :schema.ring
+          where ring.queue = _queue and ring.tenant = served.tenant
           offset 0
         ) as own
+        where own.ready and own.kind = any (_kinds)
       ) as lane
       left join lateral (
         select job.order_at, job.id
         from :schema.job
         where job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+          and (job.order_at, job.id) >= (lane.head_at, lane.head_id)
         order by job.order_at, job.id
         limit lane.share
       ) as job on true
@@ -287,7 +316,7 @@ as $tenantry$
 declare
   -- A turn takes up to this many jobs: few ring rows are written when backlogs are deep, and single jobs alternate when few
   -- are asked for.
-  _quantum integer := ceil(_count / 10.0);
+  _quantum integer := ceil(_count / 8.0);
   _now timestamptz;
   _claimed integer := 0;
   _turns integer;
@@ -299,8 +328,13 @@ declare
   _lane_tenants text[];
   _lane_kinds text[];
   _lane_quotas integer[];
-  _taken_tenants text[];
-  _taken_kinds text[];
+  _taken integer;
+  _served text[];
+  _served_jobs integer[];
+  _served_ats timestamptz[];
+  _served_ids bigint[];
+  _served_tenants text[];
+  _tenant_jobs integer[];
 begin
   perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
   _now := clock_timestamp();
@@ -358,33 +392,51 @@ begin
         select taken.ctid
         from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
         cross join lateral (
+          select ring.head_at, ring.head_id from :schema.ring
+          where ring.queue = _queue and ring.tenant = lane.tenant and ring.kind = lane.kind
+          offset 0
+        ) as head
+        cross join lateral (
           select waiting.ctid
           from :schema.job as waiting
           where waiting.queue = _queue and waiting.kind = lane.kind and waiting.tenant = lane.tenant and waiting.state = 'available'
+            and (waiting.order_at, waiting.id) >= (head.head_at, head.head_id)
           order by waiting.order_at, waiting.id
           limit lane.quota
           for no key update skip locked
         ) as taken
         limit _count - _claimed
       ))
-      returning job.tenant, job.kind
+      returning job.kind, job.tenant, job.order_at, job.id
     )
-    select coalesce(array_agg(marked.tenant), '{}'), array_agg(marked.kind) into _taken_tenants, _taken_kinds from marked;
-    _claimed := _claimed + cardinality(_taken_tenants);
+    select coalesce(sum(lane.jobs), 0), array_agg(lane.name), array_agg(lane.jobs), array_agg(lane.last_at), array_agg(lane.last_id),
+           array_agg(lane.tenant), array_agg(lane.tenant_jobs)
+    into _taken, _served, _served_jobs, _served_ats, _served_ids, _served_tenants, _tenant_jobs
+    from (
+      select marked.tenant, length(marked.kind) || ':' || marked.kind || marked.tenant as name, count(*)::integer as jobs,
+             max(marked.order_at) as last_at, (array_agg(marked.id order by marked.order_at desc, marked.id desc))[1] as last_id,
+             (sum(count(*)) over (partition by marked.tenant))::integer as tenant_jobs
+      from marked
+      group by marked.tenant, marked.kind
+    ) as lane;
+    _claimed := _claimed + _taken;
 
     -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
     -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
-    set pass = ring.pass + cardinality(array_positions(_taken_tenants, ring.tenant)) / _weights[array_position(_tenants, ring.tenant)]
+    set pass = ring.pass + coalesce(_tenant_jobs[array_position(_served_tenants, ring.tenant)], 0)
+                           / _weights[array_position(_tenants, ring.tenant)],
+        head_at = coalesce(_served_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
+        head_id = coalesce(_served_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id)
     where ring.ctid = any (array(
       select lane.ctid
-      from unnest(_tenants) as served (tenant)
+      from unnest(_tenants) as picked (tenant)
       cross join lateral (
         select own.ctid from :schema.ring as own
-        where own.queue = _queue and own.tenant = served.tenant and own.ready
+        where own.queue = _queue and own.tenant = picked.tenant
         offset 0
       ) as lane
-    ));
+    )) and ring.ready;
 
     -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. (One that gave just
     -- its last job is found out by its next turn: cheaper than to look at every lane every time.)
@@ -392,16 +444,14 @@ begin
       update :schema.ring set ready = false
       where ring.ctid = any (array(
         select lane.ctid
-        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as served (tenant, kind, quota)
+        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as picked (tenant, kind, quota)
         cross join lateral (
           select own.ctid from :schema.ring as own
-          where own.queue = _queue and own.tenant = served.tenant and own.kind = served.kind
+          where own.queue = _queue and own.tenant = picked.tenant and own.kind = picked.kind
           offset 0
         ) as lane
-        where served.quota > (
-          select count(*) from unnest(_taken_tenants, _taken_kinds) as taken (tenant, kind)
-          where taken.tenant = served.tenant and taken.kind = served.kind
-        )
+        where picked.quota > coalesce(
+          _served_jobs[array_position(_served, length(picked.kind) || ':' || picked.kind || picked.tenant)], 0)
       ));
     end if;
   end loop;

@@ -87,6 +87,7 @@ declare
   _queues text[];
   _kinds text[];
   _tenants text[];
+  _order_ats timestamptz[];
 begin
   with requeued as (
     update :schema.job
@@ -101,16 +102,17 @@ begin
       from unnest(_ids, _lease_ids, _outcomes, _delays_ms, _errors) as given (id, lease_id, outcome, delay_ms, error)
     ) as settled
     where job.id = settled.id and job.lease_id = settled.lease_id
-    returning job.id, job.queue, job.kind, job.tenant, job.state
+    returning job.id, job.queue, job.kind, job.tenant, job.state, job.order_at
   )
   select array_agg(requeued.id),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
-         array_agg(requeued.tenant) filter (where requeued.state = 'available')
-  into _settled, _queues, _kinds, _tenants
+         array_agg(requeued.tenant) filter (where requeued.state = 'available'),
+         array_agg(requeued.order_at) filter (where requeued.state = 'available')
+  into _settled, _queues, _kinds, _tenants, _order_ats
   from requeued;
   if _queues is not null then
-    perform :schema.signal_v1(_queues, _kinds, _tenants);
+    perform :schema.signal_v1(_queues, _kinds, _tenants, _order_ats);
   end if;
   if _settled is not null then
     perform :schema.wake_v1(array[_queue]);

@@ -103,14 +103,20 @@ create unlogged table :schema.ring (
   kind text collate "C" not null,
   pass double precision not null,
   ready boolean not null,
+  head_at timestamptz not null,
+  head_id bigint not null,
   constraint ring_pkey primary key (queue, tenant, kind)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
-create index ring_order on :schema.ring (queue, kind, ready, pass);
+-- Partial, so that a look at one tenant's lanes, which does not say "ready", has the primary key as its only index: on a small or
+-- never analysed ring PostgreSQL would find any other index as cheap, and read the whole ring through it for ever after.
+create index ring_ready on :schema.ring (queue, kind, pass) where ready;
+create index ring_idle on :schema.ring (queue, kind, pass) where not ready;
 
 comment on table :schema.ring is 'The lanes (tenant and kind) of a queue in the order of their tenant''s pass.';
 comment on column :schema.ring.pass is 'The tenant''s virtual time: service received divided by weight. A turn charges all ready lanes of its tenant.';
 comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs.';
+comment on column :schema.ring.head_at is 'With head_id: where in the order of the lane the next claim starts to look, so that it need not step over the index entries of what is gone.';
 
 create unlogged table :schema.walk (
   queue text collate "C" not null,
@@ -258,18 +264,24 @@ begin
   end loop;
 end $tenantry$;
 
--- Tells the next claim that these lanes have work, unless the ring holds them ready already. Appends, and so waits for nobody.
--- A claim may empty the lane at this very moment and no signal is left: the walk of discovery heals that. No signal where
--- nobody would fold it in: queues of other strategies, and kinds that no claim has asked for, whose first claim looks for itself.
-create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[]) returns void
+-- Tells the next claim that these lanes have work, unless it will look there anyway: the ring holds the lane ready and looks
+-- from no later a place in its order. Appends, and so waits for nobody. A claim may move on at this very moment and no signal
+-- is left: the walk of discovery heals that. No signal where nobody would fold it in: queues of other strategies, and kinds
+-- that no claim has asked for, whose first claim looks for itself.
+create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[], _order_ats timestamptz[]) returns void
 language sql
 as $tenantry$
   insert into :schema.signal (queue, kind, tenant)
   select lane.queue, lane.kind, lane.tenant
-  from (select distinct * from unnest(_queues, _kinds, _tenants) as given (queue, kind, tenant)) as lane
+  from (
+    select given.queue, given.kind, given.tenant, min(given.order_at) as order_at
+    from unnest(_queues, _kinds, _tenants, _order_ats) as given (queue, kind, tenant, order_at)
+    group by given.queue, given.kind, given.tenant
+  ) as lane
   where not exists (
     select from :schema.ring
-    where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
+    where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind
+      and case when ring.ready then ring.head_at <= lane.order_at else false end -- leaves the primary key as the only index
   )
   and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
@@ -295,6 +307,7 @@ declare
   _ready_queues text[];
   _ready_kinds text[];
   _ready_tenants text[];
+  _ready_order_ats timestamptz[];
 begin
   with inserted as (
     insert into :schema.job (queue, kind, tenant, state, priority, max_attempts, run_at, order_at, created_at, payload)
@@ -310,17 +323,18 @@ begin
         with ordinality as row (queue, kind, tenant, payload, priority, run_at, delay_ms, max_attempts, place)
       order by place
     ) as given
-    returning id, state, queue, kind, tenant
+    returning id, state, queue, kind, tenant, order_at
   )
   select array_agg(id order by id),
          array_agg(queue) filter (where state = 'available'),
          array_agg(kind) filter (where state = 'available'),
-         array_agg(tenant) filter (where state = 'available')
-  into _ids, _ready_queues, _ready_kinds, _ready_tenants
+         array_agg(tenant) filter (where state = 'available'),
+         array_agg(order_at) filter (where state = 'available')
+  into _ids, _ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats
   from inserted;
 
   if _ready_queues is not null then
-    perform :schema.signal_v1(_ready_queues, _ready_kinds, _ready_tenants);
+    perform :schema.signal_v1(_ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats);
   end if;
   -- Also for scheduled jobs: the worker sets its timer to the first one.
   perform :schema.wake_v1(_queues);
@@ -413,6 +427,10 @@ comment on function :schema.enqueue(text, jsonb, text, jsonb) is
 -- Discovery.  Enqueue touches no ring row. It appends a signal, which the next claim folds in. A signal can be missing when
 --             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
 --             claim, and all the way round before a claim reports that there is less than was asked for.
+-- Heads.      The index entries of jobs that are gone stay until a vacuum, or for as long as an old snapshot needs them, and a
+--             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
+--             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
+--             that came late) is signalled, or found by the walk, and sets the lane back to its start.
 -- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
 --             other kinds. The service that a tenant has had counts whatever the kind.
 -- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
@@ -430,6 +448,7 @@ declare
   _now timestamptz := clock_timestamp();
   _due_kinds text[];
   _due_tenants text[];
+  _due_order_ats timestamptz[];
 begin
   with promoted as (
     update :schema.job set state = 'available'
@@ -445,15 +464,17 @@ begin
         for no key update skip locked
       ) as due
     ))
-    returning job.kind, job.tenant
+    returning job.kind, job.tenant, job.order_at
   )
-  select array_agg(promoted.kind), array_agg(promoted.tenant) into _due_kinds, _due_tenants from promoted;
+  select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
+  into _due_kinds, _due_tenants, _due_order_ats
+  from promoted;
   if _due_kinds is not null then
-    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants);
+    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
   end if;
 end $tenantry$;
 
--- Makes lanes ready that are not. _kinds are those of the claim, over which a busy period is measured.
+-- Makes lanes ready, to be looked through from their start. _kinds are those of the claim, over which a busy period is measured.
 create function :schema.enter_ring_v1(_queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[]) returns void
 language plpgsql
 as $tenantry$
@@ -478,12 +499,16 @@ begin
     ) as tail;
   end if;
 
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready)
+  insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
   select _queue, lane.tenant, lane.kind,
          greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
-         true
+         true, '-infinity', 0
   from (select distinct given.kind, given.tenant from unnest(_lane_kinds, _lane_tenants) as given (kind, tenant)) as lane
-  on conflict (queue, tenant, kind) do update set ready = true, pass = excluded.pass where not ring.ready;
+  on conflict (queue, tenant, kind) do update
+  set ready = true,
+      pass = case when ring.ready then ring.pass else excluded.pass end,
+      head_at = excluded.head_at,
+      head_id = excluded.head_id;
 end $tenantry$;
 
 -- Folds up to 256 signals of the kinds into the ring.
@@ -517,16 +542,19 @@ begin
 end $tenantry$;
 
 -- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it made ready. Having come round, a walk rests.
+-- available jobs, one index probe each. Answers with how many lanes it made ready or
+-- set back. Having come round, a walk rests.
 create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
 language plpgsql
 as $tenantry$
 declare
   _kind text;
   _at text;
-  _next text;
+  _next record;
   _hop integer;
   _walked text[];
+  _walked_ats timestamptz[];
+  _walked_ids bigint[];
   _lane_kinds text[] := '{}';
   _lane_tenants text[] := '{}';
 begin
@@ -536,26 +564,31 @@ begin
       select walk.tenant into _at from :schema.walk where walk.queue = _queue and walk.kind = _kind;
     end if;
     _walked := '{}';
+    _walked_ats := '{}';
+    _walked_ids := '{}';
     for _hop in 0.._hops loop
-      select job.tenant into _next
+      select job.tenant, job.order_at, job.id into _next
       from :schema.job
       where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > _at
-      order by job.tenant
+      order by job.tenant, job.order_at, job.id
       limit 1;
-      exit when _next is null or _hop = _hops;
-      _walked := _walked || _next;
-      _at := _next;
+      exit when _next.tenant is null or _hop = _hops;
+      _walked := _walked || _next.tenant;
+      _walked_ats := _walked_ats || _next.order_at;
+      _walked_ids := _walked_ids || _next.id;
+      _at := _next.tenant;
     end loop;
     insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-    values (_queue, _kind, case when _next is null then '' else _at end,
-      case when _next is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
+    values (_queue, _kind, case when _next.tenant is null then '' else _at end,
+      case when _next.tenant is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
     on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
 
     _walked := array(
-      select found.tenant from unnest(_walked) as found (tenant)
+      select found.tenant from unnest(_walked, _walked_ats, _walked_ids) as found (tenant, order_at, id)
       where not exists (
         select from :schema.ring
-        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind and ring.ready
+        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
+          and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
       )
     );
     _lane_tenants := _lane_tenants || _walked;
@@ -573,26 +606,34 @@ language plpgsql
 as $tenantry$
 declare
   _now timestamptz := clock_timestamp();
-  _known text[];
-  _resting_until timestamptz;
+  _due boolean;
+  _signalled boolean;
+  _known integer;
+  _walk_at timestamptz;
 begin
-  if exists (
-    select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
-  ) then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
-  select array_agg(walk.kind), min(walk.walk_at) into _known, _resting_until
-  from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds);
-  if _known is null or cardinality(_known) < cardinality(_kinds) then
+  select exists (
+           select from :schema.job
+           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+         ),
+         exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
+         count(*), min(walk.walk_at)
+  into _due, _signalled, _known, _walk_at
+  from :schema.walk
+  where walk.queue = _queue and walk.kind = any (_kinds);
+
+  if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, array(select unnest(_kinds) except select unnest(_known)), 5000, true);
-  elsif _resting_until <= _now then
+    perform :schema.walk_v1(_queue, array(
+      select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
+  elsif _walk_at <= _now then
     perform :schema.walk_v1(_queue, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
   end if;
-  if exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)) then
+  if _due then
+    perform :schema.promote_v1(_queue, _kinds);
+  end if;
+  if _signalled or _due then
     perform :schema.fold_signals_v1(_queue, _kinds);
   end if;
 end $tenantry$;
@@ -659,14 +700,20 @@ begin
       select lane.tenant, lane.kind, lane.share,
              row_number() over (partition by lane.tenant order by job.order_at nulls first, job.id) as place
       from (
-        select ring.tenant, ring.kind, _shares[array_position(_tenants, ring.tenant)] as share
-        from :schema.ring
-        where ring.queue = _queue and ring.tenant = any (_tenants) and ring.kind = any (_kinds) and ring.ready
+        select own.tenant, own.kind, own.head_at, own.head_id, served.share
+        from unnest(_tenants, _shares) as served (tenant, share)
+        cross join lateral (
+          select ring.tenant, ring.kind, ring.head_at, ring.head_id, ring.ready from :schema.ring
+          where ring.queue = _queue and ring.tenant = served.tenant
+          offset 0
+        ) as own
+        where own.ready and own.kind = any (_kinds)
       ) as lane
       left join lateral (
         select job.order_at, job.id
         from :schema.job
         where job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+          and (job.order_at, job.id) >= (lane.head_at, lane.head_id)
         order by job.order_at, job.id
         limit lane.share
       ) as job on true
@@ -683,7 +730,7 @@ as $tenantry$
 declare
   -- A turn takes up to this many jobs: few ring rows are written when backlogs are deep, and single jobs alternate when few
   -- are asked for.
-  _quantum integer := ceil(_count / 10.0);
+  _quantum integer := ceil(_count / 8.0);
   _now timestamptz;
   _claimed integer := 0;
   _turns integer;
@@ -695,8 +742,13 @@ declare
   _lane_tenants text[];
   _lane_kinds text[];
   _lane_quotas integer[];
-  _taken_tenants text[];
-  _taken_kinds text[];
+  _taken integer;
+  _served text[];
+  _served_jobs integer[];
+  _served_ats timestamptz[];
+  _served_ids bigint[];
+  _served_tenants text[];
+  _tenant_jobs integer[];
 begin
   perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
   _now := clock_timestamp();
@@ -717,7 +769,10 @@ begin
         limit _turns
       ) as lane;
       if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
-        if not exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = any (_tenants)) then
+        if not exists (
+          select from unnest(_tenants) as picked (tenant)
+          where exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = picked.tenant)
+        ) then
           _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
           _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
         end if;
@@ -751,35 +806,67 @@ begin
         select taken.ctid
         from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
         cross join lateral (
+          select ring.head_at, ring.head_id from :schema.ring
+          where ring.queue = _queue and ring.tenant = lane.tenant and ring.kind = lane.kind
+          offset 0
+        ) as head
+        cross join lateral (
           select waiting.ctid
           from :schema.job as waiting
           where waiting.queue = _queue and waiting.kind = lane.kind and waiting.tenant = lane.tenant and waiting.state = 'available'
+            and (waiting.order_at, waiting.id) >= (head.head_at, head.head_id)
           order by waiting.order_at, waiting.id
           limit lane.quota
           for no key update skip locked
         ) as taken
         limit _count - _claimed
       ))
-      returning job.tenant, job.kind
+      returning job.kind, job.tenant, job.order_at, job.id
     )
-    select coalesce(array_agg(marked.tenant), '{}'), array_agg(marked.kind) into _taken_tenants, _taken_kinds from marked;
-    _claimed := _claimed + cardinality(_taken_tenants);
+    select coalesce(sum(lane.jobs), 0), array_agg(lane.name), array_agg(lane.jobs), array_agg(lane.last_at), array_agg(lane.last_id),
+           array_agg(lane.tenant), array_agg(lane.tenant_jobs)
+    into _taken, _served, _served_jobs, _served_ats, _served_ids, _served_tenants, _tenant_jobs
+    from (
+      select marked.tenant, length(marked.kind) || ':' || marked.kind || marked.tenant as name, count(*)::integer as jobs,
+             max(marked.order_at) as last_at, (array_agg(marked.id order by marked.order_at desc, marked.id desc))[1] as last_id,
+             (sum(count(*)) over (partition by marked.tenant))::integer as tenant_jobs
+      from marked
+      group by marked.tenant, marked.kind
+    ) as lane;
+    _claimed := _claimed + _taken;
 
-    -- Charge.
+    -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
+    -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
-    set pass = ring.pass + cardinality(array_positions(_taken_tenants, ring.tenant)) / _weights[array_position(_tenants, ring.tenant)]
-    where ring.queue = _queue and ring.tenant = any (_tenants) and ring.ready;
+    set pass = ring.pass + coalesce(_tenant_jobs[array_position(_served_tenants, ring.tenant)], 0)
+                           / _weights[array_position(_tenants, ring.tenant)],
+        head_at = coalesce(_served_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
+        head_id = coalesce(_served_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id)
+    where ring.ctid = any (array(
+      select lane.ctid
+      from unnest(_tenants) as picked (tenant)
+      cross join lateral (
+        select own.ctid from :schema.ring as own
+        where own.queue = _queue and own.tenant = picked.tenant
+        offset 0
+      ) as lane
+    )) and ring.ready;
 
     -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. (One that gave just
     -- its last job is found out by its next turn: cheaper than to look at every lane every time.)
     if _claimed < _count then
       update :schema.ring set ready = false
-      from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
-      where ring.queue = _queue and ring.tenant = lane.tenant and ring.kind = lane.kind and ring.ready
-        and lane.quota > (
-          select count(*) from unnest(_taken_tenants, _taken_kinds) as taken (tenant, kind)
-          where taken.tenant = lane.tenant and taken.kind = lane.kind
-        );
+      where ring.ctid = any (array(
+        select lane.ctid
+        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as picked (tenant, kind, quota)
+        cross join lateral (
+          select own.ctid from :schema.ring as own
+          where own.queue = _queue and own.tenant = picked.tenant and own.kind = picked.kind
+          offset 0
+        ) as lane
+        where picked.quota > coalesce(
+          _served_jobs[array_position(_served, length(picked.kind) || ':' || picked.kind || picked.tenant)], 0)
+      ));
     end if;
   end loop;
   return _claimed;
@@ -1214,12 +1301,14 @@ end $tenantry$;
 create function :schema.settled_v1(_ids bigint[], _settled bigint[], _finished_leases uuid[]) returns bigint[]
 language plpgsql
 as $tenantry$
+declare
+  _lease_id uuid;
 begin
-  if cardinality(_finished_leases) > 0 then
+  foreach _lease_id in array _finished_leases loop
     delete from :schema.lease
-    where lease.id = any (_finished_leases)
-      and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
-  end if;
+    where lease.id = _lease_id
+      and not exists (select from :schema.job where job.lease_id = _lease_id and job.state = 'running');
+  end loop;
   if cardinality(_settled) = cardinality(_ids) then
     return '{}';
   end if;
@@ -1247,6 +1336,7 @@ declare
   _queues text[];
   _kinds text[];
   _tenants text[];
+  _order_ats timestamptz[];
 begin
   with requeued as (
     update :schema.job
@@ -1261,16 +1351,17 @@ begin
       from unnest(_ids, _lease_ids, _outcomes, _delays_ms, _errors) as given (id, lease_id, outcome, delay_ms, error)
     ) as settled
     where job.id = settled.id and job.lease_id = settled.lease_id
-    returning job.id, job.queue, job.kind, job.tenant, job.state
+    returning job.id, job.queue, job.kind, job.tenant, job.state, job.order_at
   )
   select array_agg(requeued.id),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
-         array_agg(requeued.tenant) filter (where requeued.state = 'available')
-  into _settled, _queues, _kinds, _tenants
+         array_agg(requeued.tenant) filter (where requeued.state = 'available'),
+         array_agg(requeued.order_at) filter (where requeued.state = 'available')
+  into _settled, _queues, _kinds, _tenants, _order_ats
   from requeued;
   if _queues is not null then
-    perform :schema.signal_v1(_queues, _kinds, _tenants);
+    perform :schema.signal_v1(_queues, _kinds, _tenants, _order_ats);
   end if;
   if _settled is not null then
     perform :schema.wake_v1(array[_queue]);
