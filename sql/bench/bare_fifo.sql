@@ -68,6 +68,3 @@ from :schema.job_queue;
 
 -- name: bare_empty
 truncate :schema.job_queue;
-
--- name: bare_vacuum
-vacuum (analyze) :schema.job_queue;

@@ -23,12 +23,24 @@ select count(*) filter (where state = 'available') as waiting, count(*) filter (
 from :schema.job;
 
 -- name: subject_empty
-truncate :schema.job, :schema.job_history, :schema.lease, :schema.ring, :schema.ring_state, :schema.walk, :schema.signal,
-  :schema.waiter, :schema.tenant_schedule;
+-- Empties all but the settings.
+do $$
+begin
+  execute (
+    select 'truncate ' || string_agg(class.oid::regclass::text, ', ')
+    from pg_class as class
+    where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind in ('r', 'p') and not class.relispartition
+      and class.relname not in ('migration', 'queue', 'tenant')
+  );
+end $$;
 
--- name: subject_vacuum
-vacuum (analyze) :schema.job, :schema.lease, :schema.ring, :schema.ring_state, :schema.walk, :schema.signal,
-  :schema.tenant_schedule;
+-- name: subject_tables
+-- The tables that a claim or a settlement reads or writes, quoted. The others do not change while it is measured, or only grow.
+select class.oid::regclass::text as name
+from pg_class as class
+where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind = 'r' and not class.relispartition
+  and class.relname not in ('migration', 'queue', 'tenant')
+order by class.relname;
 
--- name: subject_vacuum_all
-vacuum (analyze) :schema.job_history, :schema.tenant;
+-- name: subject_vacuum_settings
+vacuum (analyze) :schema.job_history, :schema.tenant, :schema.queue;

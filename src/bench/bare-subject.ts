@@ -1,6 +1,7 @@
 import { Connection } from '../driver/connection.js'
 import { systemRandom } from '../random.js'
 import { column } from '../store/rows.js'
+import { quoteSchema } from '../store/schema-name.js'
 import { benchQuery } from './queries.js'
 import type { Claimant, Claimed, QueueCount, Subject } from './subject.js'
 import { ranges, type SubjectOptions, tenantsOf } from './tenantry-subject.js'
@@ -52,7 +53,7 @@ export class BareSubject implements Subject {
 
   async vacuum(): Promise<void> {
     const { session, schema } = this.#options
-    await session.run('bare_vacuum', { schema })
+    await session.vacuum([`${quoteSchema(schema)}.job_queue`])
   }
 }
 

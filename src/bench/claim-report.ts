@@ -1,13 +1,7 @@
 import type { ClaimBenchResult } from './claim-bench.js'
 import type { BenchEnvironment } from './environment.js'
 import type { Comparison, ResultRow } from './summary.js'
-
-/** A heading and rows of text, for a terminal or for Markdown. The first columns are words, the others numbers. */
-export interface TextTable {
-  readonly words: number
-  readonly titles: readonly string[]
-  readonly rows: readonly (readonly string[])[]
-}
+import { formatted, markdownTable, type TextTable, verdict } from './text-table.js'
 
 export function resultTable(results: readonly ResultRow[]): TextTable {
   const titles = [
@@ -56,7 +50,7 @@ export function comparisonTable(comparisons: readonly Comparison[]): TextTable {
       against === 'fifo' ? 'fifo' : `itself in ${against}`,
       formatted(ratio, 2),
       most === undefined ? `≥ ${formatted(least, 1)}` : `≤ ${formatted(most, 1)}`,
-      met === null ? '-' : met ? 'met' : 'missed',
+      verdict(met),
     ]),
   }
 }
@@ -68,23 +62,11 @@ export function environmentLine({ tenantry, node, postgresql, server, system, cp
 
 /** The file that stands beside the JSON, with the command that made both. */
 export function claimMarkdown({ results, comparisons, environment }: ClaimBenchResult, command: string): string {
-  return `<!-- Made by \`${command}\`. Do not edit. -->
-
-Made by \`${command}\` at ${environment.measuredAt}.
+  return `Made by \`${command}\` at ${environment.measuredAt}. Do not edit.
 ${environmentLine(environment)}.
 
 ${markdownTable(comparisonTable(comparisons))}
 Medians of ${results[0]?.runs ?? 0} interleaved runs.
 
 ${markdownTable(resultTable(results))}`
-}
-
-function markdownTable({ words, titles, rows }: TextTable): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
-  return [line(titles), line(titles.map((_, index) => (index < words ? '---' : '--:'))), ...rows.map(line)].join('')
-}
-
-function formatted(value: number | null | undefined, digits: number): string {
-  if (value === null || value === undefined) return '-'
-  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }

@@ -5,6 +5,8 @@ import type { Claimant, Claimed } from './subject.js'
 /** Claims in a row that brought nothing although jobs must be left: after so many they are not only held by others. */
 const EMPTY_CLAIMS_MAX = 10_000
 
+const LOCK_NOT_AVAILABLE = '55P03'
+
 export interface DrainOptions {
   readonly claimants: readonly Claimant[]
   /** Stop claiming once so many are claimed. */
@@ -21,6 +23,8 @@ export interface DrainRecord {
   readonly claimsMs: readonly number[]
   /** Claims that brought nothing before all were claimed. */
   readonly emptyClaims: number
+  /** Claims that were not let in in time and asked again, as a worker does. */
+  readonly lateClaims: number
 }
 
 /** Who has had which job: what is claimed twice or refused at the settling is an error, and ends the run. */
@@ -50,13 +54,19 @@ export async function drain({ claimants, jobs, signal, ledger }: DrainOptions): 
   const claimsMs: number[] = []
   let claimed = 0
   let emptyClaims = 0
+  let lateClaims = 0
+  let broken = false
   const work = async (claimant: Claimant) => {
     let empty = 0
-    while (claimed < jobs) {
+    while (claimed < jobs && !broken) {
       signal.throwIfAborted()
       const startMs = systemClock.monotonicMs()
-      const claim = await claimant.claim()
+      const claim = await claimOrNone(claimant)
       claimsMs.push(systemClock.monotonicMs() - startMs)
+      if (!claim) {
+        lateClaims += 1
+        continue
+      }
       claimed += claim.jobIds.length
       ledger.claimed(claim.jobIds)
       if (claim.jobIds.length > 0) {
@@ -70,8 +80,12 @@ export async function drain({ claimants, jobs, signal, ledger }: DrainOptions): 
     }
   }
   const startMs = systemClock.monotonicMs()
-  await all(claimants.map(work))
-  return { jobs: claimed, durationMs: systemClock.monotonicMs() - startMs, claimsMs, emptyClaims }
+  const breakOff = (error: unknown) => {
+    broken = true
+    throw error
+  }
+  await all(claimants.map((claimant) => work(claimant).catch(breakOff)))
+  return { jobs: claimed, durationMs: systemClock.monotonicMs() - startMs, claimsMs, emptyClaims, lateClaims }
 }
 
 /**
@@ -82,12 +96,24 @@ export async function warmUp({ claimants, ledger }: Omit<DrainOptions, 'jobs'>, 
   await all(
     claimants.map(async (claimant) => {
       for (let round = 0; round < rounds; round += 1) {
-        const claim = await claimant.claim()
+        const claim = await claimOrNone(claimant)
+        if (!claim) continue
         ledger.claimed(claim.jobIds)
         if (claim.jobIds.length > 0) ledger.settled(claim, await claimant.settle(claim))
       }
     }),
   )
+}
+
+/** Undefined when a lock was not granted in time, which took nothing: a worker tries again, and so do we. */
+async function claimOrNone(claimant: Claimant): Promise<Claimed | undefined> {
+  try {
+    return await claimant.claim()
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : undefined
+    if (cause instanceof Error && 'code' in cause && cause.code === LOCK_NOT_AVAILABLE) return undefined
+    throw error
+  }
 }
 
 /** Waits for all, also after one has failed: nobody is to be left working on a connection that is being closed. */

@@ -29,6 +29,8 @@ export interface RunFigures {
   readonly claimMs: { readonly p50: number; readonly p95: number; readonly p99: number }
   /** Claims that brought nothing although jobs were left. */
   readonly emptyClaims: number
+  /** Claims that had to be sent again because a lock was not granted in time. */
+  readonly lateClaims: number
 }
 
 export interface MeasureOptions {
@@ -36,7 +38,7 @@ export interface MeasureOptions {
   /** Undefined when the server's processes cannot be seen. */
   readonly postmasterPid: number | undefined
   readonly canFlushStatistics: boolean
-  /** Null when this role may not. */
+  /** False when this role may not. */
   readonly checkpoint: boolean
   readonly signal: AbortSignal
 }
@@ -72,6 +74,7 @@ export async function measureRun(subject: Subject, scenario: Scenario, options: 
       jobsPerSecond: (jobs / record.durationMs) * 1_000,
       claimMs: latencies(record.claimsMs),
       emptyClaims: record.emptyClaims,
+      lateClaims: record.lateClaims,
     }
   } finally {
     await Promise.all(claimants.map((claimant) => claimant.close()))

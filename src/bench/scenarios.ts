@@ -108,7 +108,7 @@ export const SCENARIO_GROUPS: readonly (readonly Scenario[])[] = [
   [drain(11, 1.5)],
   [drain(1_000, 1.5)],
   [drain(50_000, 2.5)],
-  [manyConnections(1, 5_000)],
+  [manyConnections(1, 3_000)],
   [manyConnections(10, 10_000)],
   [
     BACKLOG_10K,

@@ -40,6 +40,11 @@ export class BenchSession implements AsyncDisposable {
     return Number(row?.[column])
   }
 
+  /** VACUUM (ANALYZE) of tables whose names are quoted. It cannot be run by a function. */
+  async vacuum(tables: readonly string[]): Promise<void> {
+    await this.#client.query(`vacuum (analyze) ${tables.join(', ')}`)
+  }
+
   /** Creates a schema of Tenantry's. */
   async migrate(schema: string): Promise<void> {
     await migrate(this.#client, { schema })

@@ -48,7 +48,6 @@ returning id`,
   bare_count: `select count(*) filter (where status = 'pending') as waiting, count(*) filter (where status = 'processing') as running
 from :schema.job_queue`,
   bare_empty: `truncate :schema.job_queue`,
-  bare_vacuum: `vacuum (analyze) :schema.job_queue`,
   without_autovacuum: `do $$
 declare
   _name text;
@@ -84,9 +83,19 @@ configured as (
 insert into :schema.ring (queue, tenant, kind, pass, ready) select 'default', given.tenant, 'noop', given.pass, false from given`,
   subject_count: `select count(*) filter (where state = 'available') as waiting, count(*) filter (where state = 'running') as running
 from :schema.job`,
-  subject_empty: `truncate :schema.job, :schema.job_history, :schema.lease, :schema.ring, :schema.ring_state, :schema.walk, :schema.signal,
-  :schema.waiter, :schema.tenant_schedule`,
-  subject_vacuum: `vacuum (analyze) :schema.job, :schema.lease, :schema.ring, :schema.ring_state, :schema.walk, :schema.signal,
-  :schema.tenant_schedule`,
-  subject_vacuum_all: `vacuum (analyze) :schema.job_history, :schema.tenant`,
+  subject_empty: `do $$
+begin
+  execute (
+    select 'truncate ' || string_agg(class.oid::regclass::text, ', ')
+    from pg_class as class
+    where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind in ('r', 'p') and not class.relispartition
+      and class.relname not in ('migration', 'queue', 'tenant')
+  );
+end $$`,
+  subject_tables: `select class.oid::regclass::text as name
+from pg_class as class
+where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind = 'r' and not class.relispartition
+  and class.relname not in ('migration', 'queue', 'tenant')
+order by class.relname`,
+  subject_vacuum_settings: `vacuum (analyze) :schema.job_history, :schema.tenant, :schema.queue`,
 } as const

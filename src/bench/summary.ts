@@ -15,6 +15,7 @@ export interface ResultRow extends Omit<Scenario, 'name' | 'strategies' | 'targe
   /** Percentiles of each run; of them the median. */
   readonly claimMs: RunFigures['claimMs']
   readonly emptyClaims: number
+  readonly lateClaims: number
   /** Smallest and largest of the runs. */
   readonly spread: Readonly<Record<Metric, Spread | null>>
 }
@@ -66,6 +67,7 @@ export function resultOf({ scenario, strategy, runs }: MeasuredRuns): ResultRow 
     jobsPerSecond: median(of((run) => run.jobsPerSecond)),
     claimMs: { p50: percentileOf('p50'), p95: percentileOf('p95'), p99: percentileOf('p99') },
     emptyClaims: median(of((run) => run.emptyClaims)) ?? 0,
+    lateClaims: median(of((run) => run.lateClaims)) ?? 0,
     spread: {
       serverUsPerJob: spread(of((run) => run.serverUsPerJob)),
       walBytesPerJob: spread(of((run) => run.walBytesPerJob)),

@@ -45,7 +45,7 @@ export class TenantrySubject implements Subject {
     )
     for (const values of ranges(scenario.historyJobs)) await session.run('subject_finished', { schema, values })
     for (const values of ranges(scenario.idleTenants)) await session.run('subject_idle_tenants', { schema, values })
-    await session.run('subject_vacuum_all', { schema })
+    await session.run('subject_vacuum_settings', { schema })
   }
 
   async load(jobs: number): Promise<void> {
@@ -77,7 +77,8 @@ export class TenantrySubject implements Subject {
 
   async vacuum(): Promise<void> {
     const { session, schema } = this.#options
-    await session.run('subject_vacuum', { schema })
+    const tables = await session.run('subject_tables', { schema })
+    await session.vacuum(tables.map(({ name }) => name ?? ''))
   }
 
   #nextJobs(count: number, total: number): NewJob[] {

@@ -8,6 +8,8 @@ export type ToWorker =
       readonly schema: string
       readonly queue: string
       readonly concurrency: number
+      /** False: it finds its jobs by polling alone. Default true. */
+      readonly listen?: boolean
     }
   | { readonly type: 'stop' }
 

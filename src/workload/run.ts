@@ -56,7 +56,7 @@ export async function runWorkload(options: RunOptions): Promise<RunRecord> {
 }
 
 /** Rejects with the reason of the signal once it aborts. */
-function rejectionOf(signal: AbortSignal): Promise<never> {
+export function rejectionOf(signal: AbortSignal): Promise<never> {
   const rejection = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })

@@ -39,6 +39,7 @@ async function start(order: Extract<ToWorker, { type: 'start' }>): Promise<void>
   worker = tenantry.worker({
     queue: order.queue,
     concurrency: order.concurrency,
+    listen: order.listen ?? true,
     observe: {
       claim: ({ durationMs, claimed }) => {
         if (claimed > 0) claimsMs.push(durationMs)

@@ -1,15 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { benchClaims, type ClaimBenchResult, type ClaimBenchStep } from '../../bench/claim-bench.js'
-import {
-  claimMarkdown,
-  comparisonTable,
-  environmentLine,
-  resultTable,
-  type TextTable,
-} from '../../bench/claim-report.js'
+import { claimMarkdown, comparisonTable, environmentLine, resultTable } from '../../bench/claim-report.js'
+import { benchLatency, type LatencyBenchResult } from '../../bench/latency-bench.js'
+import { latencyMarkdown, latencyTable, latencyTargetTable } from '../../bench/latency-report.js'
 import { scenarioNames, selectScenarios } from '../../bench/scenarios.js'
 import { withBenchServer } from '../../bench/server.js'
+import type { TextTable } from '../../bench/text-table.js'
 import { urlFrom } from '../connect.js'
 import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
 import { jsonOption, wholeNumber } from '../options.js'
@@ -30,7 +27,10 @@ const RUNS = 5
 const QUICK_RUNS = 3
 
 export const benchCommand: CommandFactory = (edge) =>
-  new Command('bench').description('measure this version on this machine').addCommand(claimCommand(edge))
+  new Command('bench')
+    .description('measure this version on this machine')
+    .addCommand(claimCommand(edge))
+    .addCommand(latencyCommand(edge))
 
 const claimCommand: CommandFactory = (edge) =>
   new Command('claim')
@@ -48,9 +48,9 @@ const claimCommand: CommandFactory = (edge) =>
     .option('--save <file>', 'also write the JSON to this file, and a table in Markdown beside it')
     .addOption(jsonOption())
     .addHelpText('after', CLAIM_HELP)
-    .action((options: ClaimOptions, command: Command) => benchClaim(edge, command, options))
+    .action((options: ClaimOptions, command: Command) => claim(edge, command, options))
 
-async function benchClaim(edge: Edge, command: Command, options: ClaimOptions): Promise<void> {
+async function claim(edge: Edge, command: Command, options: ClaimOptions): Promise<void> {
   const url = urlFrom(edge.environment)
   const status = new StatusLine(edge.stderr)
   const say = (what: string) => status.say(what)
@@ -64,9 +64,50 @@ async function benchClaim(edge: Edge, command: Command, options: ClaimOptions): 
     benchClaims(server, { groups, runs, signal, say, onStep }),
   ).finally(() => status.clear())
   if (quick) say('sizes are reduced: the targets are stated for the full ones')
-  if (options.save !== undefined) await save(options.save, result, commandLine(options))
+  if (options.save !== undefined) {
+    await save(options.save, json(result), claimMarkdown(result, commandLine(options)))
+  }
   if (options.json) edge.stdout.write(json(result))
   else edge.stdout.write(claimReport(result, stdoutColors(edge, command)))
+}
+
+interface LatencyOptions {
+  readonly samples: number
+  readonly save?: string
+  readonly json?: true
+}
+
+const latencyCommand: CommandFactory = (edge) =>
+  new Command('latency')
+    .description('measure how long an idle queue takes from the commit of an enqueue to the start of its handler')
+    .option('--samples <n>', 'jobs with LISTEN; by polling a third as many', wholeNumber(10, 100_000), 300)
+    .option('--save <file>', 'also write the JSON to this file, and a table in Markdown beside it')
+    .addOption(jsonOption())
+    .addHelpText('after', LATENCY_HELP)
+    .action((options: LatencyOptions, command: Command) => latency(edge, command, options))
+
+async function latency(edge: Edge, command: Command, options: LatencyOptions): Promise<void> {
+  const { signal } = edge
+  const url = urlFrom(edge.environment)
+  const status = new StatusLine(edge.stderr)
+  const say = (what: string) => status.say(what)
+  if (url) say(`using ${url.description}`)
+  const onSample = (done: number, total: number) => status.show(`${done} of ${total} samples`)
+  const { samples } = options
+  const result = await withBenchServer({ connectionString: url?.connectionString, signal, say }, (server) =>
+    benchLatency(server, { samples, signal, onSample }),
+  ).finally(() => status.clear())
+  if (options.save !== undefined) {
+    const markdown = latencyMarkdown(result, `npx tenantry bench latency --samples ${samples}`)
+    await save(options.save, json(result), markdown)
+  }
+  if (options.json) edge.stdout.write(json(result))
+  else edge.stdout.write(latencyReport(result, stdoutColors(edge, command)))
+}
+
+function latencyReport(result: LatencyBenchResult, colors: Colors): string {
+  const tables = [latencyTable(result), latencyTargetTable(result)].map((each) => textTable(each, colors))
+  return [...tables, `${environmentLine(result.environment)}\n`].join('\n')
 }
 
 function stepText({ scenario, strategy, run, done, total }: ClaimBenchStep): string {
@@ -87,9 +128,9 @@ function textTable({ words, titles, rows }: TextTable, colors: Colors): string {
   return table(columns, rows, colors)
 }
 
-async function save(file: string, result: ClaimBenchResult, command: string): Promise<void> {
-  await writeFile(file, json(result))
-  await writeFile(`${file.replace(/\.json$/, '')}.md`, claimMarkdown(result, command))
+async function save(file: string, text: string, markdown: string): Promise<void> {
+  await writeFile(file, text)
+  await writeFile(`${file.replace(/\.json$/, '')}.md`, markdown)
 }
 
 /** How the command was called, as far as it matters for the figures. */
@@ -103,10 +144,12 @@ function commandLine(options: ClaimOptions): string {
   ].join(' ')
 }
 
+const SERVER_HELP = `Starts a PostgreSQL server in a temporary directory and removes it afterwards. With TENANTRY_DATABASE_URL or
+DATABASE_URL set, uses that server instead, in schemas of its own that are dropped at the end.`
+
 const CLAIM_HELP = `
-Starts a PostgreSQL server in a temporary directory and removes it afterwards. With TENANTRY_DATABASE_URL or
-DATABASE_URL set, uses that server instead, in schemas of its own that are dropped at the end; its CPU time is measured
-if it runs on this machine, on Linux, and its processes can be seen.
+${SERVER_HELP}
+The CPU time of the server is measured if it runs on this machine, on Linux, and its processes can be seen.
 
 Every run claims and settles a number of jobs and checks that none was claimed twice or lost. Before it, the tables are
 loaded, VACUUM (ANALYZE) and CHECKPOINT are run, and every session is warmed up; autovacuum is off. The strategies take
@@ -116,3 +159,9 @@ Examples:
   $ tenantry bench claim
   $ tenantry bench claim --only tenants-11 --runs 3
   $ tenantry bench claim --json | jq '.comparisons[] | select(.met == false)'`
+
+const LATENCY_HELP = `
+A worker in a process of its own waits for the jobs that this process enqueues, one after another after random pauses.
+The time runs from just before COMMIT is sent, so it includes the commit itself. With LISTEN first, then by polling.
+
+${SERVER_HELP}`
