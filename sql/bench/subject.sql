@@ -9,14 +9,21 @@ select number, 'default', 'noop', 'tenant-' || number % 1000, 'completed', 0, 1,
 from generate_series($1::integer, $2::integer) as number;
 
 -- name: subject_idle_tenants
--- Idle tenants $1 to $2: each has settings of its own, and a lane from when it last had work.
+-- Idle tenants $1 to $2: each has settings of its own, and a lane like the one of a tenant that has had work.
 with given as (
   select 'idle-' || number as tenant, random() * 1000 as pass from generate_series($1::integer, $2::integer) as number
 ),
 configured as (
   insert into :schema.tenant (queue, tenant, weight) select 'default', given.tenant, 1 from given
 )
-insert into :schema.ring (queue, tenant, kind, pass, ready) select 'default', given.tenant, 'noop', given.pass, false from given;
+insert into :schema.ring
+select lane.*
+from (select ring from :schema.ring where not ring.ready and ring.tenant not like 'idle-%' limit 1) as served
+cross join given
+cross join lateral jsonb_populate_record(served.ring, jsonb_build_object('tenant', given.tenant, 'pass', given.pass)) as lane;
+
+-- name: subject_idle_lanes
+select count(*)::text as lanes from :schema.ring where not ring.ready;
 
 -- name: subject_count
 select count(*) filter (where state = 'available') as waiting, count(*) filter (where state = 'running') as running

@@ -80,7 +80,12 @@ from generate_series($1::integer, $2::integer) as number`,
 configured as (
   insert into :schema.tenant (queue, tenant, weight) select 'default', given.tenant, 1 from given
 )
-insert into :schema.ring (queue, tenant, kind, pass, ready) select 'default', given.tenant, 'noop', given.pass, false from given`,
+insert into :schema.ring
+select lane.*
+from (select ring from :schema.ring where not ring.ready and ring.tenant not like 'idle-%' limit 1) as served
+cross join given
+cross join lateral jsonb_populate_record(served.ring, jsonb_build_object('tenant', given.tenant, 'pass', given.pass)) as lane`,
+  subject_idle_lanes: `select count(*)::text as lanes from :schema.ring where not ring.ready`,
   subject_count: `select count(*) filter (where state = 'available') as waiting, count(*) filter (where state = 'running') as running
 from :schema.job`,
   subject_empty: `do $$

@@ -1,3 +1,4 @@
+import { assert } from '../assert.js'
 import { Connection } from '../driver/connection.js'
 import type { NewJob } from '../job/job.js'
 import { ENQUEUE_STATEMENT_MAX } from '../limits.js'
@@ -44,7 +45,7 @@ export class TenantrySubject implements Subject {
       store.configureQueue(QUEUE, { strategy: this.strategy, history: scenario.history }),
     )
     for (const values of ranges(scenario.historyJobs)) await session.run('subject_finished', { schema, values })
-    for (const values of ranges(scenario.idleTenants)) await session.run('subject_idle_tenants', { schema, values })
+    if (scenario.idleTenants > 0) await this.#makeIdleTenants()
     await session.run('subject_vacuum_settings', { schema })
   }
 
@@ -79,6 +80,23 @@ export class TenantrySubject implements Subject {
     const { session, schema } = this.#options
     const tables = await session.run('subject_tables', { schema })
     await session.vacuum(tables.map(({ name }) => name ?? ''))
+  }
+
+  /** One tenant has a job and then none; the idle tenants are made in its likeness. */
+  async #makeIdleTenants(): Promise<void> {
+    const { session, schema, scenario } = this.#options
+    await this.#withStore(async (store) => {
+      await store.enqueue(this.#nextJobs(1, 1))
+    })
+    const claimant = this.connect('tenantry-bench-idle')
+    try {
+      await claimant.settle(await claimant.claim())
+    } finally {
+      await claimant.close()
+    }
+    for (const values of ranges(scenario.idleTenants)) await session.run('subject_idle_tenants', { schema, values })
+    const lanes = await session.number('subject_idle_lanes', 'lanes', { schema })
+    assert(lanes > scenario.idleTenants, 'every idle tenant has a lane')
   }
 
   #nextJobs(count: number, total: number): NewJob[] {
