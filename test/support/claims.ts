@@ -140,6 +140,10 @@ export class SharedDatabase {
     return new TestQueue(this.store, name)
   }
 
+  async session(): Promise<Session> {
+    return new Session(await this.schema.connect(), this)
+  }
+
   /** Rows of our tables; `:schema` stands for the schema. */
   query<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     return this.schema.query<Row>(this.sql(text), values)
@@ -155,6 +159,42 @@ export class SharedDatabase {
     const [value] = Object.values(row ?? {})
     if (value === undefined) throw new Error(`expected a value from ${text}`)
     return value
+  }
+}
+
+/** Another session, whose transactions a test opens and ends step by step. */
+export class Session {
+  readonly #client: pg.Client
+  readonly #database: SharedDatabase
+
+  constructor(client: pg.Client, database: SharedDatabase) {
+    this.#client = client
+    this.#database = database
+  }
+
+  get client(): Queryable {
+    return this.#client
+  }
+
+  async run<Row = Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return (await this.#client.query(this.#database.sql(text), [...values])).rows as Row[]
+  }
+
+  /** A claim inside whatever transaction is open here; answers with the ids. */
+  async claim(queue: string, count: number, kinds: readonly string[] = CLAIM.kinds): Promise<string[]> {
+    const leaseId = randomUUID()
+    const values = [queue, leaseId, 'session', kinds, count, 60_000, false]
+    await this.run('select * from :schema.claim_v1($1, $2, $3, $4, $5, $6, $7)', values)
+    return (await this.run<{ id: string }>('select id from :schema.claimed_v1($1)', [leaseId])).map(({ id }) => id)
+  }
+
+  /** Its server process waits for a lock. */
+  async isWaiting(): Promise<boolean> {
+    const { processID } = this.#client as unknown as { readonly processID: number }
+    return this.#database.value(
+      `select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = $1`,
+      [processID],
+    )
   }
 }
 
