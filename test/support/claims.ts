@@ -116,14 +116,21 @@ export class SharedDatabase {
   #schema: (TestSchema & { end(): Promise<void> }) | undefined
   #open: OpenStore | undefined
 
-  async start(): Promise<void> {
-    this.#schema = await createSharedSchema()
+  /** On the server of all tests, or on one of the test's own. */
+  async start(connectionString?: string): Promise<void> {
+    this.#schema = await createSharedSchema(connectionString === undefined ? {} : { connectionString })
     this.#open = openStore(this.#schema)
   }
 
   async stop(): Promise<void> {
     await this.#open?.[Symbol.asyncDispose]()
     await this.#schema?.drop()
+  }
+
+  /** Ends the connections and leaves the schema. */
+  async end(): Promise<void> {
+    await this.#open?.[Symbol.asyncDispose]()
+    await this.#schema?.end()
   }
 
   get schema(): TestSchema {

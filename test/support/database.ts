@@ -4,6 +4,8 @@ import { inject, onTestFinished } from 'vitest'
 import { migrate } from '../../src/store/migrate.js'
 
 export interface SchemaOptions {
+  /** Of another server than that of all tests. */
+  readonly connectionString?: string
   /** Any name; random by default. */
   readonly schema?: string
   /** False leaves the schema uncreated, for tests of the migrations themselves. */
@@ -37,7 +39,7 @@ export async function createSchema(options: SchemaOptions = {}): Promise<TestSch
 }
 
 export async function createSharedSchema(options: SchemaOptions = {}): Promise<TestSchema & { end(): Promise<void> }> {
-  const connectionString = inject('databaseUrl')
+  const connectionString = options.connectionString ?? inject('databaseUrl')
   const schema = options.schema ?? `test_${randomUUID().replaceAll('-', '').slice(0, 16)}`
   const quoted = pg.escapeIdentifier(schema)
   const pool = new pg.Pool({ connectionString, max: 4 })
