@@ -36,7 +36,7 @@ export class BareSubject implements Subject {
       await session.run('bare_enqueue', { schema, values: [from + this.#enqueued, to + this.#enqueued, tenants] })
     }
     this.#enqueued += missing
-    await this.vacuum()
+    await this.#vacuum({ analyze: true })
   }
 
   connect(applicationName: string): Claimant {
@@ -51,9 +51,13 @@ export class BareSubject implements Subject {
     return { waiting: Number(row?.['waiting']), running: Number(row?.['running']) }
   }
 
-  async vacuum(): Promise<void> {
+  vacuum(): Promise<void> {
+    return this.#vacuum({ analyze: false })
+  }
+
+  async #vacuum(options: { readonly analyze: boolean }): Promise<void> {
     const { session, schema } = this.#options
-    await session.vacuum([`${quoteSchema(schema)}.job_queue`])
+    await session.vacuum([`${quoteSchema(schema)}.job_queue`], options)
   }
 }
 

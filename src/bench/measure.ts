@@ -21,7 +21,10 @@ export interface RunFigures {
   readonly jobs: number
   /** CPU time of all processes of the server, claims and settles together. */
   readonly serverUsPerJob: number | null
-  /** CPU time of the VACUUM that the run has made necessary, which autovacuum would otherwise do at some other time. */
+  /**
+   * CPU time of the VACUUM that the run has made necessary, which autovacuum would otherwise do at some other time. Null
+   * where it would clean up after many more jobs at once than those of a run.
+   */
   readonly vacuumUsPerJob: number | null
   readonly walBytesPerJob: number
   readonly buffersPerJob: number | null
@@ -68,7 +71,7 @@ export async function measureRun(subject: Subject, scenario: Scenario, options: 
     return {
       jobs,
       serverUsPerJob: difference(before.cpuUs, after.cpuUs, jobs),
-      vacuumUsPerJob: await vacuumCost(subject, options, jobs),
+      vacuumUsPerJob: scenario.fresh ? await vacuumCost(subject, options, jobs) : null,
       walBytesPerJob: (after.walBytes - before.walBytes) / jobs,
       buffersPerJob: buffers === null ? null : buffers / jobs,
       jobsPerSecond: (jobs / record.durationMs) * 1_000,

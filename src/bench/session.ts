@@ -40,9 +40,9 @@ export class BenchSession implements AsyncDisposable {
     return Number(row?.[column])
   }
 
-  /** VACUUM (ANALYZE) of tables whose names are quoted. It cannot be run by a function. */
-  async vacuum(tables: readonly string[]): Promise<void> {
-    await this.#client.query(`vacuum (analyze) ${tables.join(', ')}`)
+  /** VACUUM of tables whose names are quoted. No function can run it. */
+  async vacuum(tables: readonly string[], { analyze }: { readonly analyze: boolean }): Promise<void> {
+    await this.#client.query(`vacuum (analyze ${analyze}) ${tables.join(', ')}`)
   }
 
   /** Creates a schema of Tenantry's. */

@@ -10,6 +10,7 @@ export interface Subject {
   /** One connection of a worker's. */
   connect(applicationName: string): Claimant
   count(): Promise<QueueCount>
+  /** What autovacuum would do after a run. */
   vacuum(): Promise<void>
 }
 

@@ -61,7 +61,7 @@ export class TenantrySubject implements Subject {
         await store.enqueue(this.#nextJobs(Math.min(left, ENQUEUE_STATEMENT_MAX), jobs))
       }
     })
-    await this.vacuum()
+    await this.#vacuum({ analyze: true })
   }
 
   connect(applicationName: string): Claimant {
@@ -76,10 +76,17 @@ export class TenantrySubject implements Subject {
     return { waiting: Number(row?.['waiting']), running: Number(row?.['running']) }
   }
 
-  async vacuum(): Promise<void> {
+  vacuum(): Promise<void> {
+    return this.#vacuum({ analyze: false })
+  }
+
+  async #vacuum(options: { readonly analyze: boolean }): Promise<void> {
     const { session, schema } = this.#options
     const tables = await session.run('subject_tables', { schema })
-    await session.vacuum(tables.map(({ name }) => name ?? ''))
+    await session.vacuum(
+      tables.map(({ name }) => name ?? ''),
+      options,
+    )
   }
 
   /** One tenant has a job and then none; the idle tenants are made in its likeness. */
