@@ -74,7 +74,7 @@ begin
     returning job.queue, job.run_at
   )
   select count(*), array_agg(distinct expired.queue),
-         greatest(0, extract(epoch from min(expired.run_at) - clock_timestamp()) * 1000)
+         case when count(*) > 0 then greatest(0, extract(epoch from min(expired.run_at) - clock_timestamp()) * 1000) end
   into retried, _queues, next_due_ms
   from expired;
 
