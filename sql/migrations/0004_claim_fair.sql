@@ -128,57 +128,57 @@ begin
 end $tenantry$;
 
 -- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it made ready or
--- set back. Having come round, a walk rests.
+-- available jobs, one index probe each. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
 create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
 language plpgsql
 as $tenantry$
 declare
   _kind text;
-  _at text;
-  _next record;
-  _hop integer;
-  _walked text[];
-  _walked_ats timestamptz[];
-  _walked_ids bigint[];
+  _from text;
+  _tenants text[];
+  _order_ats timestamptz[];
+  _ids bigint[];
+  _came_round boolean;
   _lane_kinds text[] := '{}';
   _lane_tenants text[] := '{}';
 begin
   foreach _kind in array _kinds loop
-    _at := '';
+    _from := '';
     if not _from_start then
-      select walk.tenant into _at from :schema.walk where walk.queue = _queue and walk.kind = _kind;
+      select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = _kind;
     end if;
-    _walked := '{}';
-    _walked_ats := '{}';
-    _walked_ids := '{}';
-    for _hop in 0.._hops loop
-      select job.tenant, job.order_at, job.id into _next
-      from :schema.job
-      where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > _at
-      order by job.tenant, job.order_at, job.id
-      limit 1;
-      exit when _next.tenant is null or _hop = _hops;
-      _walked := _walked || _next.tenant;
-      _walked_ats := _walked_ats || _next.order_at;
-      _walked_ids := _walked_ids || _next.id;
-      _at := _next.tenant;
-    end loop;
+    with recursive hop as (
+      select _from collate "C" as tenant, null::timestamptz as order_at, null::bigint as id
+      union all
+      select next.tenant, next.order_at, next.id
+      from hop
+      cross join lateral (
+        select job.tenant, job.order_at, job.id
+        from :schema.job
+        where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > hop.tenant
+        order by job.tenant, job.order_at, job.id
+        limit 1
+      ) as next
+    )
+    select array_agg(hop.tenant), array_agg(hop.order_at), array_agg(hop.id) into _tenants, _order_ats, _ids
+    from (select hop.tenant, hop.order_at, hop.id from hop limit _hops + 1) as hop;
+    _came_round := cardinality(_tenants) <= _hops;
+
     insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-    values (_queue, _kind, case when _next.tenant is null then '' else _at end,
-      case when _next.tenant is null then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
+    values (_queue, _kind, case when _came_round then '' else _tenants[_hops + 1] end,
+      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
     on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
 
-    _walked := array(
-      select found.tenant from unnest(_walked, _walked_ats, _walked_ids) as found (tenant, order_at, id)
-      where not exists (
+    _tenants := array(
+      select found.tenant from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
+      where found.id is not null and not exists (
         select from :schema.ring
         where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
           and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
       )
     );
-    _lane_tenants := _lane_tenants || _walked;
-    _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_walked)]);
+    _lane_tenants := _lane_tenants || _tenants;
+    _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
   end loop;
   if cardinality(_lane_kinds) > 0 then
     perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
@@ -186,46 +186,8 @@ begin
   return cardinality(_lane_kinds);
 end $tenantry$;
 
--- Brings the ring up to date: what is due, what was signalled, and a few steps of the walk.
-create function :schema.discover_v1(_queue text, _kinds text[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _due boolean;
-  _signalled boolean;
-  _known integer;
-  _walk_at timestamptz;
-begin
-  select exists (
-           select from :schema.job
-           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
-         ),
-         exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
-         count(*), min(walk.walk_at)
-  into _due, _signalled, _known, _walk_at
-  from :schema.walk
-  where walk.queue = _queue and walk.kind = any (_kinds);
-
-  if _known < cardinality(_kinds) then
-    -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
-    -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, array(
-      select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
-  elsif _walk_at <= _now then
-    perform :schema.walk_v1(_queue, array(
-      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
-  end if;
-  if _due then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
-  if _signalled or _due then
-    perform :schema.fold_signals_v1(_queue, _kinds);
-  end if;
-end $tenantry$;
-
 -- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
--- have, _wanted in all or a little more, the one with the smallest pass first.
+-- have, _wanted in all, the one with the smallest pass first.
 create function :schema.pick_v1(
   _queue text, _kinds text[], _wanted integer, _quantum integer,
   out tenants text[], out weights double precision[], out shares integer[]
@@ -238,10 +200,13 @@ begin
   select array_agg(share.tenant), array_agg(share.weight), array_agg(share.jobs)
   into tenants, weights, shares
   from (
-    select turn.tenant, turn.weight, least(count(*) * _quantum, _wanted)::integer as jobs
+    -- The turn that starts last is cut to what is left of the batch.
+    select turn.tenant, turn.weight,
+           (count(*) * _quantum - case when max(turn.place) = _turns then _turns * _quantum - _wanted else 0 end)::integer as jobs
     from (
       -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
-      select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at
+      select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at,
+             row_number() over (order by candidate.pass + turn.number * _quantum / candidate.weight, candidate.tenant) as place
       from (
         select lowest.tenant, lowest.pass, coalesce(tenant.weight, 1) as weight
         from (
@@ -261,7 +226,7 @@ begin
         left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lowest.tenant
       ) as candidate
       cross join generate_series(0, _turns - 1) as turn (number)
-      order by starts_at, candidate.tenant
+      order by place
       limit _turns
     ) as turn
     group by turn.tenant, turn.weight
@@ -272,18 +237,19 @@ end $tenantry$;
 -- Splits each tenant's share over its ready lanes by the order of their jobs. Looks without locking.
 create function :schema.split_v1(
   _queue text, _kinds text[], _tenants text[], _shares integer[],
-  out tenants text[], out kinds text[], out quotas integer[]
+  out tenants text[], out kinds text[], out quotas integer[], out head_ats timestamptz[], out head_ids bigint[]
 )
 language plpgsql
 as $tenantry$
 begin
-  select array_agg(lane.tenant), array_agg(lane.kind), array_agg(lane.jobs)
-  into tenants, kinds, quotas
+  select array_agg(lane.tenant), array_agg(lane.kind), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
+  into tenants, kinds, quotas, head_ats, head_ids
   from (
-    select head.tenant, head.kind, greatest(1, count(*) filter (where head.place <= head.share))::integer as jobs,
-           min(head.place) as first_place, min(head.share) as share
+    select head.tenant, head.kind, head.head_at, head.head_id, min(head.place) as first_place, min(head.share) as share,
+           -- An empty lane is looked at all the same, to be found empty.
+           greatest(1, count(*) filter (where head.place <= head.share))::integer as jobs
     from (
-      select lane.tenant, lane.kind, lane.share,
+      select lane.tenant, lane.kind, lane.head_at, lane.head_id, lane.share,
              row_number() over (partition by lane.tenant order by job.order_at nulls first, job.id) as place
       from (
         select own.tenant, own.kind, own.head_at, own.head_id, served.share
@@ -304,7 +270,7 @@ begin
         limit lane.share
       ) as job on true
     ) as head
-    group by head.tenant, head.kind
+    group by head.tenant, head.kind, head.head_at, head.head_id
   ) as lane
   where lane.first_place <= lane.share;
 end $tenantry$;
@@ -317,71 +283,105 @@ declare
   -- A turn takes up to this many jobs: few ring rows are written when backlogs are deep, and single jobs alternate when few
   -- are asked for.
   _quantum integer := ceil(_count / 8.0);
+  _lock_class integer := (quote_ident(:schema_literal) || '.ring')::regclass::oid::integer;
   _now timestamptz;
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
+  -- The tenants that have turns now, and the lanes of these that are taken from.
   _tenants text[];
-  _passes double precision[];
   _weights double precision[];
   _shares integer[];
+  _passes double precision[];
   _lane_tenants text[];
   _lane_kinds text[];
   _lane_quotas integer[];
+  _lane_head_ats timestamptz[];
+  _lane_head_ids bigint[];
+  -- What each lane gave. A lane is named by its kind and tenant, with a length so that no two names are alike.
   _taken integer;
   _served text[];
-  _served_jobs integer[];
-  _served_ats timestamptz[];
-  _served_ids bigint[];
   _served_tenants text[];
-  _tenant_jobs integer[];
+  _served_jobs integer[];
+  _served_head_ats timestamptz[];
+  _served_head_ids bigint[];
+  _short text[];
+  -- What discovery has to do.
+  _due boolean;
+  _signalled boolean;
+  _known integer;
+  _walk_at timestamptz;
+  _settings boolean;
 begin
-  perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+  -- An expression costs less than a statement, and the lock is mostly free.
+  if not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
+    perform pg_advisory_xact_lock(_lock_class, hashtext(_queue));
+  end if;
   _now := clock_timestamp();
-  perform :schema.discover_v1(_queue, _kinds);
+
+  -- Discover.
+  select exists (
+           select from :schema.job
+           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+         ),
+         exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
+         exists (select from :schema.tenant where tenant.queue = _queue),
+         count(*), min(walk.walk_at)
+  into _due, _signalled, _settings, _known, _walk_at
+  from :schema.walk
+  where walk.queue = _queue and walk.kind = any (_kinds);
+  if _known < cardinality(_kinds) then
+    -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
+    -- the walks of the next claims go on from there.
+    perform :schema.walk_v1(_queue, array(
+      select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
+  elsif _walk_at <= _now then
+    perform :schema.walk_v1(_queue, array(
+      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
+  end if;
+  if _due then
+    perform :schema.promote_v1(_queue, _kinds);
+  end if;
+  if _signalled or _due then
+    perform :schema.fold_signals_v1(_queue, _kinds);
+  end if;
 
   while _claimed < _count loop
-    -- Pick. The common case is one kind, equal weights, and nobody so far behind as to get a second turn before the last of
-    -- these has had its first.
     _turns := ceil((_count - _claimed)::double precision / _quantum);
     _shares := null;
-    if cardinality(_kinds) = 1 then
-      select array_agg(lane.tenant), array_agg(lane.pass) into _tenants, _passes
+    -- Pick. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
+    -- last of these has had its first.
+    if cardinality(_kinds) = 1 and not _settings then
+      select array_agg(lane.tenant), array_agg(lane.pass), array_agg(lane.head_at), array_agg(lane.head_id)
+      into _tenants, _passes, _lane_head_ats, _lane_head_ids
       from (
-        select ring.tenant, ring.pass
+        select ring.tenant, ring.pass, ring.head_at, ring.head_id
         from :schema.ring
         where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
         order by ring.pass
         limit _turns
       ) as lane;
       if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
-        if not exists (
-          select from unnest(_tenants) as picked (tenant)
-          where exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = picked.tenant)
-        ) then
-          _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
-          _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
-        end if;
+        _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
+        _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
+        _lane_tenants := _tenants;
+        _lane_kinds := array_fill(_kinds[1], array[cardinality(_tenants)]);
+        _lane_quotas := _shares;
       end if;
     end if;
     if _shares is null then
       select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
       from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+      select split.tenants, split.kinds, split.quotas, split.head_ats, split.head_ids
+      into _lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids
+      from :schema.split_v1(_queue, _kinds, _tenants, _shares) as split;
     end if;
-    if _tenants is null then
+    if _lane_tenants is null then
       -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
       exit when _walked_round;
       _walked_round := true;
       exit when :schema.walk_v1(_queue, _kinds, 5000, true) = 0;
       continue;
-    end if;
-    if cardinality(_kinds) = 1 then
-      _lane_tenants := _tenants;
-      _lane_kinds := array_fill(_kinds[1], array[cardinality(_tenants)]);
-      _lane_quotas := _shares;
-    else
-      select split.tenants, split.kinds, split.quotas into _lane_tenants, _lane_kinds, _lane_quotas
-      from :schema.split_v1(_queue, _kinds, _tenants, _shares) as split;
     end if;
 
     -- Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
@@ -390,17 +390,13 @@ begin
       set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
       where job.ctid = any (array(
         select taken.ctid
-        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as lane (tenant, kind, quota)
-        cross join lateral (
-          select ring.head_at, ring.head_id from :schema.ring
-          where ring.queue = _queue and ring.tenant = lane.tenant and ring.kind = lane.kind
-          offset 0
-        ) as head
+        from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
+          as lane (tenant, kind, quota, head_at, head_id)
         cross join lateral (
           select waiting.ctid
           from :schema.job as waiting
           where waiting.queue = _queue and waiting.kind = lane.kind and waiting.tenant = lane.tenant and waiting.state = 'available'
-            and (waiting.order_at, waiting.id) >= (head.head_at, head.head_id)
+            and (waiting.order_at, waiting.id) >= (lane.head_at, lane.head_id)
           order by waiting.order_at, waiting.id
           limit lane.quota
           for no key update skip locked
@@ -409,26 +405,52 @@ begin
       ))
       returning job.kind, job.tenant, job.order_at, job.id
     )
-    select coalesce(sum(lane.jobs), 0), array_agg(lane.name), array_agg(lane.jobs), array_agg(lane.last_at), array_agg(lane.last_id),
-           array_agg(lane.tenant), array_agg(lane.tenant_jobs)
-    into _taken, _served, _served_jobs, _served_ats, _served_ids, _served_tenants, _tenant_jobs
+    select coalesce(sum(lane.jobs), 0), array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant),
+           array_agg(lane.tenant), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
+    into _taken, _served, _served_tenants, _served_jobs, _served_head_ats, _served_head_ids
     from (
-      select marked.tenant, length(marked.kind) || ':' || marked.kind || marked.tenant as name, count(*)::integer as jobs,
-             max(marked.order_at) as last_at, (array_agg(marked.id order by marked.order_at desc, marked.id desc))[1] as last_id,
-             (sum(count(*)) over (partition by marked.tenant))::integer as tenant_jobs
+      -- Where several times were taken, those of the last one are looked through again: it may have more.
+      select marked.kind, marked.tenant, count(*)::integer as jobs, max(marked.order_at) as head_at,
+             case when min(marked.order_at) = max(marked.order_at) then max(marked.id) else 0 end as head_id
       from marked
-      group by marked.tenant, marked.kind
+      group by marked.kind, marked.tenant
     ) as lane;
     _claimed := _claimed + _taken;
 
+    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows.
+    _short := null;
+    if _claimed < _count then
+      _short := array(
+        select lane.name
+        from (
+          select length(picked.kind) || ':' || picked.kind || picked.tenant as name, picked.quota
+          from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as picked (tenant, kind, quota)
+        ) as lane
+        where lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0)
+      );
+    end if;
+
     -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
-    -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
+    -- whole ring instead. Nobody else writes to these rows, so they stay where they are. After turns of a single job many lanes
+    -- are empty, so the index is asked; after longer ones it is cheaper that the next turn finds out.
     update :schema.ring
-    set pass = ring.pass + coalesce(_tenant_jobs[array_position(_served_tenants, ring.tenant)], 0)
-                           / _weights[array_position(_tenants, ring.tenant)],
-        head_at = coalesce(_served_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
-        head_id = coalesce(_served_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id)
-    where ring.ctid = any (array(
+    set pass = ring.pass + coalesce(case
+            when cardinality(_kinds) = 1 then _served_jobs[array_position(_served_tenants, ring.tenant)]
+            else (select sum(lane.jobs) from unnest(_served_tenants, _served_jobs) as lane (tenant, jobs) where lane.tenant = ring.tenant)
+          end, 0) / _weights[array_position(_tenants, ring.tenant)],
+        head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
+        head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
+        ready = case
+          when ring.kind <> all (_kinds) then true
+          when length(ring.kind) || ':' || ring.kind || ring.tenant = any (_short) then false
+          when _quantum > 1 then true
+          else exists (
+            select from :schema.job
+            where job.queue = _queue and job.kind = ring.kind and job.tenant = ring.tenant and job.state = 'available'
+              and (job.order_at, job.id) >= (ring.head_at, ring.head_id)
+          )
+        end
+    where ring.ready and ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
       cross join lateral (
@@ -436,23 +458,11 @@ begin
         where own.queue = _queue and own.tenant = picked.tenant
         offset 0
       ) as lane
-    )) and ring.ready;
+    ));
 
-    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. (One that gave just
-    -- its last job is found out by its next turn: cheaper than to look at every lane every time.)
+    -- Where lanes are shallow, one turn for each two or three jobs would take many rounds.
     if _claimed < _count then
-      update :schema.ring set ready = false
-      where ring.ctid = any (array(
-        select lane.ctid
-        from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as picked (tenant, kind, quota)
-        cross join lateral (
-          select own.ctid from :schema.ring as own
-          where own.queue = _queue and own.tenant = picked.tenant and own.kind = picked.kind
-          offset 0
-        ) as lane
-        where picked.quota > coalesce(
-          _served_jobs[array_position(_served, length(picked.kind) || ':' || picked.kind || picked.tenant)], 0)
-      ));
+      _quantum := greatest(1, _taken / cardinality(_lane_tenants));
     end if;
   end loop;
   return _claimed;

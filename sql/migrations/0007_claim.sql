@@ -20,6 +20,7 @@ set jit = off
 as $tenantry$
 declare
   _strategy text;
+  _set text;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     -- Its snapshot would be older than the queue's lock, and a limit of 1 would give 2.
@@ -31,7 +32,7 @@ begin
   end if;
   -- A claim lost in a server crash is a job that is available again, so its commit need not wait for the disk under the
   -- queue's lock. Here and not in a SET clause, which would end before the commit.
-  perform set_config('synchronous_commit', 'off', true);
+  _set := set_config('synchronous_commit', 'off', true);
 
   select queue.strategy into _strategy from :schema.queue where queue.name = _queue;
   -- Those of one claim are started in turns between the tenants, unless the order of arrival rules.

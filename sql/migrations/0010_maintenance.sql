@@ -46,3 +46,24 @@ begin
   end loop;
   return _forgotten;
 end $tenantry$;
+
+-- Brings back, expired, the rows of leases that running jobs name and that are not there. None should be missing; if one ever
+-- is, its jobs would run for ever in the eyes of the queue. Answers with how many were brought back.
+create function :schema.heal_leases_v1() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _healed integer;
+begin
+  insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
+  select job.lease_id, min(job.queue), 'unknown', clock_timestamp(), clock_timestamp()
+  from :schema.job
+  where job.state = 'running'
+    and not exists (select from :schema.lease where lease.id = job.lease_id)
+  group by job.lease_id
+  on conflict (id) do nothing;
+  get diagnostics _healed = row_count;
+  return _healed;
+end $tenantry$;

@@ -26,15 +26,15 @@ select extended.id from :schema.extend_v1($1::uuid[], $2::double precision) as e
 select retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer);
 
 -- name: complete
--- $1 queue  $2 ids  $3 lease_ids  $4 finished leases. Rows: the ids whose lease was lost.
-select unnest(:schema.complete_v1($1::text, $2::bigint[], $3::uuid[], $4::uuid[])) as id;
+-- $1 queue  $2 ids  $3 lease_ids  $4 finished leases. One row: the ids whose lease was lost.
+select :schema.complete_v1($1::text, $2::bigint[], $3::uuid[], $4::uuid[]) as lost;
 
 -- name: requeue
--- $1 queue  $2 ids  $3 lease_ids  $4 outcomes  $5 delays_ms  $6 errors  $7 finished leases. Rows: the ids whose lease was lost.
-select unnest(:schema.requeue_v1(
-  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[])) as id;
+-- $1 queue  $2 ids  $3 lease_ids  $4 outcomes  $5 delays_ms  $6 errors  $7 finished leases. One row: the ids whose lease was lost.
+select :schema.requeue_v1(
+  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[]) as lost;
 
 -- name: finalize
--- $1 queue  $2 ids  $3 lease_ids  $4 states  $5 errors  $6 finished leases. Rows: the ids whose lease was lost.
-select unnest(:schema.finalize_v1(
-  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[])) as id;
+-- $1 queue  $2 ids  $3 lease_ids  $4 states  $5 errors  $6 finished leases. One row: the ids whose lease was lost.
+select :schema.finalize_v1(
+  $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as lost;

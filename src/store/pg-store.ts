@@ -108,14 +108,14 @@ export class PgStore implements Store {
     }
     for (const [index, { statement, values }] of runs.entries()) {
       const leases = index === runs.length - 1 ? finishedLeases : none
-      for (const lost of ids(await this.#runWithHistory(statement, [...values, leases]))) accepted.delete(lost)
+      for (const lost of lostIds(await this.#runWithHistory(statement, [...values, leases]))) accepted.delete(lost)
     }
     return accepted
   }
 
   async completeIn(transaction: Queryable, queue: string, jobId: string, leaseId: string): Promise<boolean> {
     const rows = await this.#runIn(transaction, this.#statements.complete, [queue, [jobId], [leaseId], []])
-    return rows.length === 0
+    return lostIds(rows).length === 0
   }
 
   async reclaim(): Promise<Reclaimed> {
@@ -131,6 +131,7 @@ export class PgStore implements Store {
 
   async maintain(): Promise<void> {
     await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
+    await this.#run(this.#statements.heal_leases, [])
     for (;;) {
       const [row] = await this.#run(this.#statements.prune_history, [SETTLED_DAYS, DISCARDED_DAYS])
       if (!row?.['dropped']) break
@@ -280,6 +281,14 @@ function answerOf(results: readonly Settled[]): readonly TextRow[] {
 async function textRows(client: Queryable, text: string, values: readonly unknown[]): Promise<readonly TextRow[]> {
   const { rows } = await client.query({ text, values: [...values], types: AS_TEXT })
   return rows as readonly TextRow[]
+}
+
+/** Reads `{1,2}`. An answer without a row is an error, so that silence is never taken for success. */
+function lostIds(rows: readonly TextRow[]): readonly string[] {
+  const [row] = rows
+  if (!row) throw new Error('expected one row from a settling statement')
+  const text = column(row, 'lost')
+  return text === '{}' ? [] : text.slice(1, -1).split(',')
 }
 
 function ids(rows: readonly TextRow[]): ReadonlySet<string> {
