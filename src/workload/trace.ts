@@ -61,51 +61,52 @@ export function compress(trace: Trace, factor: number): Workload {
       durationMs: compressed(job.runS),
     }),
   )
-  return { jobs, noisyTenants: heaviestTenants(jobs) }
+  return { jobs, noisyTenants: busiestTenants(jobs) }
 }
 
 /** The rule by which a replay tells its two classes of tenants apart, for people. */
-export const NOISY_RULE = 'noisy = the fewest tenants that together account for half of the work (summed run time)'
+export const NOISY_RULE = 'noisy = the fewest tenants that together enqueued half of the jobs'
 
 /**
- * The fewest tenants that together make up at least half of the work. In a log nobody is marked as noisy; whoever takes
- * half of the capacity is what the others wait for. By number of jobs when the log has no run times.
+ * The fewest tenants that together enqueued at least half of the jobs. In a log nobody is marked as noisy. Jobs are
+ * counted, and not their run times, because that is what a turn of the fair claim is charged by.
  */
-export function heaviestTenants(jobs: readonly WorkloadJob[]): ReadonlySet<string> {
-  const anyWork = jobs.some((job) => job.durationMs > 0)
-  const shares = new Map<string, number>()
-  for (const job of jobs) shares.set(job.tenant, (shares.get(job.tenant) ?? 0) + (anyWork ? job.durationMs : 1))
-  const total = [...shares.values()].reduce((sum, share) => sum + share, 0)
-  const heaviest = new Set<string>()
+export function busiestTenants(jobs: readonly WorkloadJob[]): ReadonlySet<string> {
+  const counts = new Map<string, number>()
+  for (const { tenant } of jobs) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
+  const busiest = new Set<string>()
   let sum = 0
-  for (const [tenant, share] of [...shares].toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))) {
-    if (sum * 2 >= total) break
-    heaviest.add(tenant)
-    sum += share
+  for (const [tenant, count] of [...counts].toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))) {
+    if (sum * 2 >= jobs.length) break
+    busiest.add(tenant)
+    sum += count
   }
-  return heaviest
+  return busiest
 }
 
-/** What a replay of this trace should take, per strategy: two of them, a start and an end fit into about a minute. */
+/** What a replay should take, per strategy: two of them, a start and an end fit into about a minute. */
 const RUN_TARGET_MS = 25_000
 
 /** Arrivals that a small machine, which also runs the database and the handlers, keeps up with. */
-const ARRIVALS_PER_SECOND = 500
+const ARRIVALS_PER_SECOND = 200
+
+/** What a job occupies its slot for besides its run time, on such a machine: its share of a claim, and settling. */
+const OVERHEAD_MS = 4
 
 /** How busy the slots should be on average: enough for backlogs to form, not so much that they never go. */
 const UTILISATION = 0.8
 
-/** A factor, to two digits, with which one run takes some 25 s, or longer when there are very many jobs. */
+/** A factor, to two digits, with which one run takes some 25 s, or longer when there are more than 5,000 jobs. */
 export function suggestCompression(trace: Trace): number {
   const spanMs = spanOf(trace) * 1_000
   const targetMs = Math.max(RUN_TARGET_MS, (trace.jobs.length * 1_000) / ARRIVALS_PER_SECOND)
   return Math.max(1, Number((spanMs / targetMs).toPrecision(2)))
 }
 
-/** Slots, over all workers, that the work of the trace keeps busy for four fifths of the time. */
-export function suggestSlots(trace: Trace): number {
-  const work = trace.jobs.reduce((sum, job) => sum + job.runS, 0)
-  return Math.max(1, Math.round(work / UTILISATION / Math.max(1, spanOf(trace))))
+/** Slots, over all workers, that this workload keeps busy for about four fifths of the time. */
+export function suggestSlots({ jobs }: Workload): number {
+  const occupiedMs = jobs.reduce((sum, job) => sum + job.durationMs + OVERHEAD_MS, 0)
+  return Math.max(1, Math.round(occupiedMs / UTILISATION / Math.max(1, jobs.at(-1)?.dueMs ?? 0)))
 }
 
 function spanOf(trace: Trace): number {

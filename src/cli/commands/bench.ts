@@ -162,6 +162,7 @@ Examples:
 
 const LATENCY_HELP = `
 A worker in a process of its own waits for the jobs that this process enqueues, one after another after random pauses.
-The time runs from just before COMMIT is sent, so it includes the commit itself. With LISTEN first, then by polling.
+The time runs from when the commit is confirmed; with the commit itself it is shown beside. With LISTEN first, then by
+polling.
 
 ${SERVER_HELP}`

@@ -16,7 +16,7 @@ export const demoCommand: CommandFactory = (edge) =>
   new Command('demo')
     .description('run a noisy neighbour once with FIFO and once with fair, and compare')
     .option('--workers <n>', 'worker processes', wholeNumber(1, 64), 2)
-    .option('--concurrency <n>', 'jobs that each process runs at a time', wholeNumber(1, 100), 5)
+    .option('--concurrency <n>', 'jobs that each process runs at a time', wholeNumber(1, 100), 2)
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action((options: DemoOptions, command: Command) => demo(edge, command, options))
