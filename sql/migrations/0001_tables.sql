@@ -131,6 +131,7 @@ create unlogged table :schema.signal (
   kind text collate "C" not null,
   id bigint generated always as identity,
   tenant text collate "C" not null,
+  order_at timestamptz not null,
   constraint signal_pkey primary key (queue, kind, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 

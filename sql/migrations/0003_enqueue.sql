@@ -30,8 +30,8 @@ end $tenantry$;
 create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[], _order_ats timestamptz[]) returns void
 language sql
 as $tenantry$
-  insert into :schema.signal (queue, kind, tenant)
-  select lane.queue, lane.kind, lane.tenant
+  insert into :schema.signal (queue, kind, tenant, order_at)
+  select lane.queue, lane.kind, lane.tenant, lane.order_at
   from (
     select given.queue, given.kind, given.tenant, min(given.order_at) as order_at
     from unnest(_queues, _kinds, _tenants, _order_ats) as given (queue, kind, tenant, order_at)

@@ -135,6 +135,7 @@ create unlogged table :schema.signal (
   kind text collate "C" not null,
   id bigint generated always as identity,
   tenant text collate "C" not null,
+  order_at timestamptz not null,
   constraint signal_pkey primary key (queue, kind, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
@@ -271,8 +272,8 @@ end $tenantry$;
 create function :schema.signal_v1(_queues text[], _kinds text[], _tenants text[], _order_ats timestamptz[]) returns void
 language sql
 as $tenantry$
-  insert into :schema.signal (queue, kind, tenant)
-  select lane.queue, lane.kind, lane.tenant
+  insert into :schema.signal (queue, kind, tenant, order_at)
+  select lane.queue, lane.kind, lane.tenant, lane.order_at
   from (
     select given.queue, given.kind, given.tenant, min(given.order_at) as order_at
     from unnest(_queues, _kinds, _tenants, _order_ats) as given (queue, kind, tenant, order_at)
@@ -430,7 +431,7 @@ comment on function :schema.enqueue(text, jsonb, text, jsonb) is
 -- Heads.      The index entries of jobs that are gone stay until a vacuum, or for as long as an old snapshot needs them, and a
 --             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
 --             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
---             that came late) is signalled, or found by the walk, and sets the lane back to its start.
+--             that came late) is signalled, or found by the walk, and sets the lane back.
 -- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
 --             other kinds. The service that a tenant has had counts whatever the kind.
 -- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
@@ -474,8 +475,10 @@ begin
   end if;
 end $tenantry$;
 
--- Makes lanes ready, to be looked through from their start. _kinds are those of the claim, over which a busy period is measured.
-create function :schema.enter_ring_v1(_queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[]) returns void
+-- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.
+create function :schema.enter_ring_v1(
+  _queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[], _lane_order_ats timestamptz[]
+) returns void
 language plpgsql
 as $tenantry$
 declare
@@ -502,13 +505,17 @@ begin
   insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
   select _queue, lane.tenant, lane.kind,
          greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
-         true, '-infinity', 0
-  from (select distinct given.kind, given.tenant from unnest(_lane_kinds, _lane_tenants) as given (kind, tenant)) as lane
+         true, lane.order_at, 0
+  from (
+    select given.kind, given.tenant, min(given.order_at) as order_at
+    from unnest(_lane_kinds, _lane_tenants, _lane_order_ats) as given (kind, tenant, order_at)
+    group by given.kind, given.tenant
+  ) as lane
   on conflict (queue, tenant, kind) do update
   set ready = true,
       pass = case when ring.ready then ring.pass else excluded.pass end,
-      head_at = excluded.head_at,
-      head_id = excluded.head_id;
+      head_at = least(ring.head_at, excluded.head_at),
+      head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end;
 end $tenantry$;
 
 -- Folds up to 256 signals of the kinds into the ring.
@@ -518,6 +525,7 @@ as $tenantry$
 declare
   _lane_kinds text[];
   _lane_tenants text[];
+  _lane_order_ats timestamptz[];
 begin
   with folded as (
     delete from :schema.signal
@@ -533,11 +541,13 @@ begin
       ) as head
       limit 256
     ))
-    returning signal.kind, signal.tenant
+    returning signal.kind, signal.tenant, signal.order_at
   )
-  select array_agg(folded.kind), array_agg(folded.tenant) into _lane_kinds, _lane_tenants from folded;
+  select array_agg(folded.kind), array_agg(folded.tenant), array_agg(folded.order_at)
+  into _lane_kinds, _lane_tenants, _lane_order_ats
+  from folded;
   if _lane_kinds is not null then
-    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
   end if;
 end $tenantry$;
 
@@ -555,6 +565,7 @@ declare
   _came_round boolean;
   _lane_kinds text[] := '{}';
   _lane_tenants text[] := '{}';
+  _lane_order_ats timestamptz[] := '{}';
 begin
   foreach _kind in array _kinds loop
     _from := '';
@@ -583,19 +594,21 @@ begin
       case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
     on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
 
-    _tenants := array(
-      select found.tenant from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
-      where found.id is not null and not exists (
-        select from :schema.ring
-        where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
-          and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
-      )
+    select array_agg(found.tenant), array_agg(found.order_at) into _tenants, _order_ats
+    from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
+    where found.id is not null and not exists (
+      select from :schema.ring
+      where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
+        and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
     );
-    _lane_tenants := _lane_tenants || _tenants;
-    _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
+    if _tenants is not null then
+      _lane_tenants := _lane_tenants || _tenants;
+      _lane_order_ats := _lane_order_ats || _order_ats;
+      _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
+    end if;
   end loop;
   if cardinality(_lane_kinds) > 0 then
-    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants);
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
   end if;
   return cardinality(_lane_kinds);
 end $tenantry$;
@@ -702,6 +715,7 @@ declare
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
+  _shallow boolean := false;
   -- The tenants that have turns now, and the lanes of these that are taken from.
   _tenants text[];
   _weights double precision[];
@@ -831,39 +845,42 @@ begin
     ) as lane;
     _claimed := _claimed + _taken;
 
-    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows.
+    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. Where lanes are shallow,
+    -- those that gave their last job are looked for too; elsewhere it is cheaper that their next turn finds out.
     _short := null;
-    if _claimed < _count then
+    if _claimed < _count or _shallow then
       _short := array(
         select lane.name
         from (
-          select length(picked.kind) || ':' || picked.kind || picked.tenant as name, picked.quota
-          from unnest(_lane_tenants, _lane_kinds, _lane_quotas) as picked (tenant, kind, quota)
+          select length(picked.kind) || ':' || picked.kind || picked.tenant as name, picked.*
+          from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
+            as picked (tenant, kind, quota, head_at, head_id)
         ) as lane
         where lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0)
+          or _shallow and not exists (
+            select from :schema.job
+            where job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+              and (job.order_at, job.id) >= (lane.head_at, lane.head_id)
+          )
       );
+    end if;
+    if cardinality(_kinds) > 1 then
+      select array_agg(served.tenant), array_agg(served.jobs) into _served_tenants, _served_jobs
+      from (
+        select lane.tenant, sum(lane.jobs)::integer as jobs
+        from unnest(_served_tenants, _served_jobs) as lane (tenant, jobs)
+        group by lane.tenant
+      ) as served;
     end if;
 
     -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
-    -- whole ring instead. Nobody else writes to these rows, so they stay where they are. After turns of a single job many lanes
-    -- are empty, so the index is asked; after longer ones it is cheaper that the next turn finds out.
+    -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
-    set pass = ring.pass + coalesce(case
-            when cardinality(_kinds) = 1 then _served_jobs[array_position(_served_tenants, ring.tenant)]
-            else (select sum(lane.jobs) from unnest(_served_tenants, _served_jobs) as lane (tenant, jobs) where lane.tenant = ring.tenant)
-          end, 0) / _weights[array_position(_tenants, ring.tenant)],
+    set pass = ring.pass + coalesce(_served_jobs[array_position(_served_tenants, ring.tenant)], 0)
+                           / _weights[array_position(_tenants, ring.tenant)],
         head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
         head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
-        ready = case
-          when ring.kind <> all (_kinds) then true
-          when length(ring.kind) || ':' || ring.kind || ring.tenant = any (_short) then false
-          when _quantum > 1 then true
-          else exists (
-            select from :schema.job
-            where job.queue = _queue and job.kind = ring.kind and job.tenant = ring.tenant and job.state = 'available'
-              and (job.order_at, job.id) >= (ring.head_at, ring.head_id)
-          )
-        end
+        ready = _short is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_short)
     where ring.ready and ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
@@ -877,6 +894,7 @@ begin
     -- Where lanes are shallow, one turn for each two or three jobs would take many rounds.
     if _claimed < _count then
       _quantum := greatest(1, _taken / cardinality(_lane_tenants));
+      _shallow := true;
     end if;
   end loop;
   return _claimed;
