@@ -1,6 +1,6 @@
 import { EmbeddedServer } from '../embedded/server.js'
 import { systemRandom } from '../random.js'
-import { postmasterOf } from './server-cpu.js'
+import { postmasterOf, serverCpuUs } from './server-cpu.js'
 import { BenchSession } from './session.js'
 
 export interface BenchServer {
@@ -50,7 +50,7 @@ export async function withBenchServer<T>(
     connectionString: server.connectionString,
     session,
     embedded: true,
-    postmasterPid: server.pid,
+    postmasterPid: visible(server.pid, say),
     newSchema: schemaNames(),
   })
 }
@@ -61,10 +61,7 @@ async function withGivenServer<T>(
 ): Promise<T> {
   await using session = await BenchSession.open(connectionString)
   const [backend] = await session.run('backend')
-  const postmasterPid = postmasterOf({ pid: Number(backend?.['pid']), port: backend?.['port'] ?? null })
-  if (postmasterPid === undefined) {
-    say('the processes of that server are not to be seen from here, so its CPU time is not measured')
-  }
+  const postmasterPid = visible(postmasterOf({ pid: Number(backend?.['pid']), port: backend?.['port'] ?? null }), say)
   const nextName = schemaNames()
   const schemas: string[] = []
   const newSchema = () => {
@@ -82,6 +79,13 @@ async function withGivenServer<T>(
       })
     }
   }
+}
+
+/** The postmaster, if its CPU time can be seen from here. */
+function visible(pid: number | undefined, say: BenchServerOptions['say']): number | undefined {
+  if (pid !== undefined && serverCpuUs(pid) !== undefined) return pid
+  say('the processes of the server cannot be seen from here, so its CPU time is not measured')
+  return undefined
 }
 
 function schemaNames(): () => string {
