@@ -107,8 +107,9 @@ test('no job changes its state again once it has finished, with reclaimers and s
     }
   }
   const reclaimers = [reclaim(), reclaim(), reclaim()]
-  await Promise.all([settle(), settle(), settle()])
-  settling = false
+  await Promise.all([settle(), settle(), settle()]).finally(() => {
+    settling = false
+  })
   await Promise.all(reclaimers)
 
   const finished = await database.query<{ id: string; state: string }>(
