@@ -1,7 +1,10 @@
 #!/usr/bin/env node
 import { benchCommand } from './commands/bench.js'
 import { demoCommand } from './commands/demo.js'
+import { enqueueCommand } from './commands/enqueue.js'
+import { jobsCommand } from './commands/jobs.js'
 import { migrateCommand } from './commands/migrate.js'
+import { queuesCommand } from './commands/queues.js'
 import { replayCommand } from './commands/replay.js'
 import type { CommandFactory, Edge } from './edge.js'
 import { EXIT, type ExitCode, failureOf, Interruption } from './exit-codes.js'
@@ -9,7 +12,15 @@ import { printable } from './output.js'
 import { commanderExitCode, programOf } from './program.js'
 
 /** One file a command. The order is that of --help. */
-const COMMANDS: readonly CommandFactory[] = [demoCommand, migrateCommand, replayCommand, benchCommand]
+const COMMANDS: readonly CommandFactory[] = [
+  demoCommand,
+  migrateCommand,
+  enqueueCommand,
+  jobsCommand,
+  queuesCommand,
+  replayCommand,
+  benchCommand,
+]
 
 async function run(edge: Edge, argv: readonly string[]): Promise<ExitCode> {
   try {

@@ -53,7 +53,12 @@ export function table(columns: readonly Column[], rows: readonly (readonly strin
     .join('')
 }
 
-/** One JSON document. Measured values get three decimals: more are noise. */
+/** One JSON document, exactly as it is. */
+export function exactJson(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`
+}
+
+/** One JSON document of figures. Measured values get three decimals: more are noise. */
 export function json(value: unknown): string {
   const rounded = (_: string, each: unknown) => (typeof each === 'number' ? Math.round(each * 1_000) / 1_000 : each)
   return `${JSON.stringify(value, rounded, 2)}\n`

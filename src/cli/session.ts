@@ -1,7 +1,8 @@
 import pg from 'pg'
-import { type Connection, connectionFrom } from './connect.js'
+import { Tenantry } from '../tenantry.js'
+import { type Connection, connectionFrom, schemaFrom } from './connect.js'
 import { type Edge, interruptible } from './edge.js'
-import { CommandError, failureOf } from './exit-codes.js'
+import { CommandError, EXIT, failureOf } from './exit-codes.js'
 
 /** Long enough for a slow network, short enough for a person who mistyped the host. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -26,13 +27,36 @@ export async function withSession<T>(edge: Edge, use: (session: pg.Client) => Pr
   }
 }
 
-async function connect(session: pg.Client, { description }: Connection): Promise<void> {
+/** Lends a client for the database and the schema that the options and the environment name. */
+export async function withTenantry<T>(
+  edge: Edge,
+  options: { readonly schema?: string },
+  use: (tenantry: Tenantry) => Promise<T>,
+): Promise<T> {
+  const connection = connectionFrom(edge.environment)
+  const schema = schemaFrom(options.schema, edge.environment)
+  const tenantry = new Tenantry({ connectionString: connection.connectionString, schema })
+  try {
+    return await interruptible(edge, use(tenantry))
+  } catch (error) {
+    const { exitCode, message } = failureOf(error)
+    if (exitCode !== EXIT.unavailable) throw error
+    throw new CommandError(exitCode, unreachable(connection, message), { cause: error })
+  } finally {
+    const closed = tenantry.close().catch(() => {})
+    if (!edge.signal.aborted) await closed
+  }
+}
+
+function unreachable({ description }: Connection, why: string): string {
+  return `cannot connect to ${description}: ${why}; check that address`
+}
+
+async function connect(session: pg.Client, connection: Connection): Promise<void> {
   try {
     await session.connect()
   } catch (error) {
     const { exitCode, message } = failureOf(error)
-    throw new CommandError(exitCode, `cannot connect to ${description}: ${message}; check that address`, {
-      cause: error,
-    })
+    throw new CommandError(exitCode, unreachable(connection, message), { cause: error })
   }
 }

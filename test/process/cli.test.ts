@@ -20,6 +20,13 @@ describe('the program', () => {
     [['migrate', 'status', '--help'], 'tenantry migrate status'],
     [['migrate', 'sql', '-h'], 'tenantry migrate sql'],
     [['replay', '-h'], 'tenantry replay [options] <file>'],
+    [['enqueue', '-h'], 'tenantry enqueue [options] <kind>'],
+    [['jobs', '-h'], 'tenantry jobs'],
+    [['jobs', 'show', '-h'], 'tenantry jobs show'],
+    [['jobs', 'cancel', '-h'], 'tenantry jobs cancel'],
+    [['queues', '-h'], 'tenantry queues'],
+    [['queues', 'set', '-h'], 'tenantry queues set'],
+    [['bench', 'claim', '-h'], 'tenantry bench claim'],
   ])('prints help with an example on stdout for %j', async (args, usage) => {
     const { exitCode, stdout, stderr } = await runCommand(args)
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
