@@ -40,7 +40,8 @@ as $tenantry$
   where not exists (
     select from :schema.ring
     where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind
-      and case when ring.ready then ring.head_at <= lane.order_at else false end -- leaves the primary key as the only index
+      -- A case, because it leaves the primary key as the only index. And 0, because a release may bring back any id.
+      and case when ring.ready then (ring.head_at, ring.head_id) <= (lane.order_at, 0) else false end
   )
   and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')

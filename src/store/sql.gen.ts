@@ -282,7 +282,8 @@ as $tenantry$
   where not exists (
     select from :schema.ring
     where ring.queue = lane.queue and ring.tenant = lane.tenant and ring.kind = lane.kind
-      and case when ring.ready then ring.head_at <= lane.order_at else false end -- leaves the primary key as the only index
+      -- A case, because it leaves the primary key as the only index. And 0, because a release may bring back any id.
+      and case when ring.ready then (ring.head_at, ring.head_id) <= (lane.order_at, 0) else false end
   )
   and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
@@ -614,7 +615,7 @@ begin
 end $tenantry$;
 
 -- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
--- have, _wanted in all, the one with the smallest pass first.
+-- have, up to _wanted in all, the one with the smallest pass first.
 create function :schema.pick_v1(
   _queue text, _kinds text[], _wanted integer, _quantum integer,
   out tenants text[], out weights double precision[], out shares integer[]
@@ -622,14 +623,15 @@ create function :schema.pick_v1(
 language plpgsql
 as $tenantry$
 declare
-  _turns integer := ceil(_wanted::double precision / _quantum);
+  -- Bounded, since as many turns of as many tenants are looked at; the claim asks again for the rest.
+  _turns integer := least(64, ceil(_wanted::double precision / _quantum));
 begin
   select array_agg(share.tenant), array_agg(share.weight), array_agg(share.jobs)
   into tenants, weights, shares
   from (
     -- The turn that starts last is cut to what is left of the batch.
     select turn.tenant, turn.weight,
-           (count(*) * _quantum - case when max(turn.place) = _turns then _turns * _quantum - _wanted else 0 end)::integer as jobs
+           (count(*) * _quantum - case when max(turn.place) = _turns then greatest(0, _turns * _quantum - _wanted) else 0 end)::integer as jobs
     from (
       -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
       select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at,

@@ -108,8 +108,8 @@ test('an enqueue reads nothing that grows: not the jobs, not the ring, not the l
   const schema = await createSchema()
   await fill(schema, 'never')
   await schema.query(
-    `insert into ${schema.quoted}.ring (queue, tenant, kind, pass, ready)
-     select 'q', 't' || n, 'known', n, n % 2 = 0 from generate_series(1, 20000) as n`,
+    `insert into ${schema.quoted}.ring (queue, tenant, kind, pass, ready, head_at, head_id)
+     select 'q', 't' || n, 'known', n, n % 2 = 0, now(), 0 from generate_series(1, 20000) as n`,
   )
   const watcher = await PlanWatcher.on(schema)
   for (let round = 0; round < 2; round++) {
