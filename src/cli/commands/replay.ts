@@ -10,7 +10,7 @@ import {
 } from '../../workload/trace.js'
 import { countByClass, type Workload } from '../../workload/workload.js'
 import { compareInTerminal, SCRATCH_HELP } from '../compare.js'
-import { comparisonReport, comparisonSummary } from '../comparison-report.js'
+import { comparisonReport } from '../comparison-report.js'
 import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
 import { CommandError, EXIT } from '../exit-codes.js'
 import { jsonOption, positiveNumber, wholeNumber } from '../options.js'
@@ -64,8 +64,7 @@ async function replay(edge: Edge, command: Command, options: ReplayOptions & { r
   edge.stdout.write(`\n${described(facts)}\n`)
   edge.stdout.write(`${options.workers} worker processes ran ${counted(concurrency, 'job')} each at a time.\n\n`)
   edge.stdout.write(comparisonReport(comparison, { colors: stdoutColors(edge, command), startOrder: false }))
-  const summary = comparisonSummary(comparison)
-  if (summary) edge.stdout.write(`\n${summary}\n`)
+  edge.stdout.write('\n')
   for (const line of acknowledgements(trace)) edge.stdout.write(`${printable(line)}\n`)
 }
 
@@ -148,6 +147,8 @@ const HELP = `
 Every user of the log becomes a tenant, its submit time the time of the enqueue, its run time how long the handler
 works (a timer, no CPU). Lines that are malformed or lack one of these are reported and skipped.
 Two classes are compared: ${NOISY_RULE}; all others are quiet.
+A turn of the fair claim is one job, however long: in a log where few jobs are very long, those that hold the slots
+delay everybody, in either order.
 
 ${SCRATCH_HELP}
 
