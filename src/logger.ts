@@ -8,12 +8,14 @@ export interface Logger {
 
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-/** One line of JSON per event on stderr, `info` and above unless told otherwise. The default of a worker. */
+/** One line of JSON per event on stderr, `info` and above unless told otherwise. */
 export function jsonLogger(write: (line: string) => void, now: () => Date, minimum: keyof Logger = 'info'): Logger {
   const levels = ['debug', 'info', 'warn', 'error'] as const
-  const log = (level: keyof Logger) => (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
-    if (levels.indexOf(level) < levels.indexOf(minimum)) return
-    write(`${JSON.stringify({ time: now().toISOString(), level, message, ...fields })}\n`)
-  }
+  const log =
+    (level: keyof Logger) =>
+    (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
+      if (levels.indexOf(level) < levels.indexOf(minimum)) return
+      write(`${JSON.stringify({ time: now().toISOString(), level, message, ...fields })}\n`)
+    }
   return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
 }
