@@ -858,7 +858,8 @@ begin
           from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
             as picked (tenant, kind, quota, head_at, head_id)
         ) as lane
-        where lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0)
+        -- A batch that is full may have been cut before the lane was through.
+        where _claimed < _count and lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0)
           or _shallow and not exists (
             select from :schema.job
             where job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'

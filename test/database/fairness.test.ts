@@ -165,6 +165,19 @@ test.each([1, 5, 20, 50])(
   },
 )
 
+test('a tenant whose turn was cut because the batch was full goes on with the next claim', async () => {
+  const queue = database.queue()
+  // The empty lane of the first makes the claim of 9 look twice, and its second look is cut in the middle of a turn.
+  for (const [tenant, jobs] of [
+    ['e', 1],
+    ['a', 7],
+    ['f', 13],
+  ] as const)
+    await queue.enqueueMany(jobs, { tenant })
+  for (const size of [1, 2, 9]) await queue.claim(size)
+  expect(new Set((await queue.claim(4)).tenants)).toEqual(new Set(['a', 'f']))
+})
+
 test('more new tenants than one claim folds in are all served within their round', async () => {
   const queue = database.queue()
   await queue.enqueueMany(1_000, { tenant: 'noisy' })
