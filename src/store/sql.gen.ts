@@ -896,7 +896,7 @@ begin
 
     -- Where lanes are shallow, one turn for each two or three jobs would take many rounds.
     if _claimed < _count then
-      _quantum := greatest(1, _taken / cardinality(_lane_tenants));
+      _quantum := least(_quantum, greatest(1, _taken / cardinality(_lane_tenants)));
       _shallow := true;
     end if;
   end loop;

@@ -178,6 +178,18 @@ test('a tenant whose turn was cut because the batch was full goes on with the ne
   expect(new Set((await queue.claim(4)).tenants)).toEqual(new Set(['a', 'f']))
 })
 
+test('a claim that looks several times gives no larger turns for it', async () => {
+  const queue = database.queue()
+  for (const tenant of ['low-1', 'low-2']) await database.store.configureTenant(queue.name, tenant, 0.001)
+  // What the others have goes first; then the batch is filled up by the two, who are to share what is left of it.
+  await queue.enqueueMany(24, { tenant: 'high' })
+  for (const tenant of ['low-1', 'low-2']) await queue.enqueueMany(20, { tenant })
+  await queue.claim(3)
+  const counts = countTenants((await queue.claim(32)).tenants)
+  expect(counts.get('low-1')).toBeGreaterThanOrEqual(4)
+  expect(counts.get('low-2')).toBeGreaterThanOrEqual(4)
+})
+
 test('more new tenants than one claim folds in are all served within their round', async () => {
   const queue = database.queue()
   await queue.enqueueMany(1_000, { tenant: 'noisy' })
