@@ -17,11 +17,13 @@
 --             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
 --             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
 --             that came late) is signalled, or found by the walk, and sets the lane back.
--- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
---             other kinds. The service that a tenant has had counts whatever the kind.
--- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
---             when, at its last look, no job of its kinds was available that nobody held. (F3) A lane that comes back starts
---             at the largest of its tenant's passes and the smallest pass of the lanes that wait: no credit for idling.
+-- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
+--             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a
+--             tenant that was served alone in one would otherwise wait behind every backlog in the other.
+-- Invariants. (F1) A turn charges all ready lanes of its tenant that are of the claim's kinds alike. (F2) A claim returns fewer
+--             jobs than asked for only when, at its last look, no job of its kinds was available that nobody held. (F3) A lane
+--             that comes back starts at the largest pass of its tenant's lanes of these kinds and the smallest pass of the
+--             lanes that wait: no credit for idling.
 --
 -- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
 -- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
@@ -89,7 +91,9 @@ begin
 
   insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
   select _queue, lane.tenant, lane.kind,
-         greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
+         greatest(_floor, 0, 
+           (select max(own.pass) from :schema.ring as own
+            where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
          true, lane.order_at, 0
   from (
     select given.kind, given.tenant, min(given.order_at) as order_at
@@ -468,7 +472,7 @@ begin
         head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
         head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
         ready = _short is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_short)
-    where ring.ready and ring.ctid = any (array(
+    where ring.ready and ring.kind = any (_kinds) and ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
       cross join lateral (

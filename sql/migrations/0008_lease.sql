@@ -1,7 +1,8 @@
 -- breaking: no
 -- Leases: one row a claim. A heartbeat prolongs rows of this table and rewrites no job.
 
--- Prolongs leases and answers with those that are still held. One that is missing was reclaimed.
+-- Prolongs leases and answers with those that are still held whole. One that is missing was reclaimed, or is being reclaimed
+-- job by job: see reclaim_v1.
 create function :schema.extend_v1(_lease_ids uuid[], _lease_ms double precision) returns setof uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -15,14 +16,15 @@ begin
   return query
   update :schema.lease
   set expires_at = clock_timestamp() + _lease_ms * interval '1 millisecond'
-  where lease.id = any (_lease_ids)
+  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity'
   returning lease.id;
 end $tenantry$;
 
 -- Takes back the jobs of leases that ran out, at most _limit leases a call. A job with attempts left becomes due again after
 -- a back-off (full jitter, 1 s doubled with each attempt, at most 5 minutes); the others are discarded, with the reason.
 -- Skips whatever somebody holds: a job whose settling is under way is left to it, and its lease stays for the next call.
-create function :schema.reclaim_v1(_limit integer, out retried integer, out discarded integer, out next_due_ms double precision)
+-- Answers with how many leases it looked at, so that the caller goes on while there are as many as it asked for.
+create function :schema.reclaim_v1(_limit integer, out leases integer, out retried integer, out discarded integer, out next_due_ms double precision)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -39,6 +41,7 @@ declare
   _ids bigint[];
   _queues text[];
 begin
+  leases := 0;
   retried := 0;
   discarded := 0;
   _lease_ids := array(
@@ -48,7 +51,8 @@ begin
     limit _limit
     for update skip locked
   );
-  if cardinality(_lease_ids) = 0 then
+  leases := cardinality(_lease_ids);
+  if leases = 0 then
     return;
   end if;
   _ids := array(
@@ -101,6 +105,9 @@ begin
   delete from :schema.lease
   where lease.id = any (_lease_ids)
     and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
+  -- What is left of a lease must not be extended: its worker would not learn that it has lost the rest.
+  update :schema.lease set expires_at = '-infinity'
+  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity';
   if _queues is not null then
     perform :schema.wake_v1(_queues);
   end if;

@@ -23,7 +23,7 @@ select extended.id from :schema.extend_v1($1::uuid[], $2::double precision) as e
 
 -- name: reclaim
 -- $1 leases at most
-select retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer);
+select leases, retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer);
 
 -- name: complete
 -- $1 queue  $2 ids  $3 lease_ids  $4 finished leases. One row: the ids whose lease was lost.

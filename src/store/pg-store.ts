@@ -123,6 +123,7 @@ export class PgStore implements Store {
     if (!row) throw new Error('expected one row from reclaim')
     const nextDueMs = optionalNumber(row, 'next_due_ms')
     return {
+      leases: Number(column(row, 'leases')),
       retried: Number(column(row, 'retried')),
       discarded: Number(column(row, 'discarded')),
       ...(nextDueMs !== undefined && { nextDueMs }),

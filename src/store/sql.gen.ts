@@ -433,11 +433,13 @@ comment on function :schema.enqueue(text, jsonb, text, jsonb) is
 --             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
 --             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
 --             that came late) is signalled, or found by the walk, and sets the lane back.
--- Kinds.      A worker may know only some kinds. Readiness is therefore kept per lane, and a claim reads and writes nothing of
---             other kinds. The service that a tenant has had counts whatever the kind.
--- Invariants. (F1) A turn charges all ready lanes of its tenant alike. (F2) A claim returns fewer jobs than asked for only
---             when, at its last look, no job of its kinds was available that nobody held. (F3) A lane that comes back starts
---             at the largest of its tenant's passes and the smallest pass of the lanes that wait: no credit for idling.
+-- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
+--             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a
+--             tenant that was served alone in one would otherwise wait behind every backlog in the other.
+-- Invariants. (F1) A turn charges all ready lanes of its tenant that are of the claim's kinds alike. (F2) A claim returns fewer
+--             jobs than asked for only when, at its last look, no job of its kinds was available that nobody held. (F3) A lane
+--             that comes back starts at the largest pass of its tenant's lanes of these kinds and the smallest pass of the
+--             lanes that wait: no credit for idling.
 --
 -- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
 -- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
@@ -505,7 +507,9 @@ begin
 
   insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
   select _queue, lane.tenant, lane.kind,
-         greatest(_floor, 0, (select max(own.pass) from :schema.ring as own where own.queue = _queue and own.tenant = lane.tenant)),
+         greatest(_floor, 0, 
+           (select max(own.pass) from :schema.ring as own
+            where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
          true, lane.order_at, 0
   from (
     select given.kind, given.tenant, min(given.order_at) as order_at
@@ -884,7 +888,7 @@ begin
         head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
         head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
         ready = _short is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_short)
-    where ring.ready and ring.ctid = any (array(
+    where ring.ready and ring.kind = any (_kinds) and ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
       cross join lateral (
@@ -1166,7 +1170,8 @@ end $tenantry$;
   { version: 8, name: 'lease', text: `-- breaking: no
 -- Leases: one row a claim. A heartbeat prolongs rows of this table and rewrites no job.
 
--- Prolongs leases and answers with those that are still held. One that is missing was reclaimed.
+-- Prolongs leases and answers with those that are still held whole. One that is missing was reclaimed, or is being reclaimed
+-- job by job: see reclaim_v1.
 create function :schema.extend_v1(_lease_ids uuid[], _lease_ms double precision) returns setof uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -1180,14 +1185,15 @@ begin
   return query
   update :schema.lease
   set expires_at = clock_timestamp() + _lease_ms * interval '1 millisecond'
-  where lease.id = any (_lease_ids)
+  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity'
   returning lease.id;
 end $tenantry$;
 
 -- Takes back the jobs of leases that ran out, at most _limit leases a call. A job with attempts left becomes due again after
 -- a back-off (full jitter, 1 s doubled with each attempt, at most 5 minutes); the others are discarded, with the reason.
 -- Skips whatever somebody holds: a job whose settling is under way is left to it, and its lease stays for the next call.
-create function :schema.reclaim_v1(_limit integer, out retried integer, out discarded integer, out next_due_ms double precision)
+-- Answers with how many leases it looked at, so that the caller goes on while there are as many as it asked for.
+create function :schema.reclaim_v1(_limit integer, out leases integer, out retried integer, out discarded integer, out next_due_ms double precision)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '3s'
@@ -1204,6 +1210,7 @@ declare
   _ids bigint[];
   _queues text[];
 begin
+  leases := 0;
   retried := 0;
   discarded := 0;
   _lease_ids := array(
@@ -1213,7 +1220,8 @@ begin
     limit _limit
     for update skip locked
   );
-  if cardinality(_lease_ids) = 0 then
+  leases := cardinality(_lease_ids);
+  if leases = 0 then
     return;
   end if;
   _ids := array(
@@ -1266,6 +1274,9 @@ begin
   delete from :schema.lease
   where lease.id = any (_lease_ids)
     and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
+  -- What is left of a lease must not be extended: its worker would not learn that it has lost the rest.
+  update :schema.lease set expires_at = '-infinity'
+  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity';
   if _queues is not null then
     perform :schema.wake_v1(_queues);
   end if;
@@ -1525,7 +1536,7 @@ from :schema.claim_v1($1::text, $2::uuid, $3::text, $4::text[], $5::integer, $6:
   claimed: `select id, queue, kind, tenant, payload, attempt, max_attempts, priority, run_at_seconds, created_at_seconds, errors
 from :schema.claimed_v1($1::uuid)`,
   extend: `select extended.id from :schema.extend_v1($1::uuid[], $2::double precision) as extended (id)`,
-  reclaim: `select retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer)`,
+  reclaim: `select leases, retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer)`,
   complete: `select :schema.complete_v1($1::text, $2::bigint[], $3::uuid[], $4::uuid[]) as lost`,
   requeue: `select :schema.requeue_v1(
   $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[]) as lost`,

@@ -47,6 +47,8 @@ export interface Claim {
 }
 
 export interface Reclaimed {
+  /** Expired leases that were looked at; with as many as the limit of a call there may be more. */
+  readonly leases: number
   /** Jobs that went back to their queue, with back-off. */
   readonly retried: number
   /** Jobs that had used up their attempts. */

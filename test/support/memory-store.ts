@@ -101,7 +101,7 @@ export class MemoryStore implements Store {
   }
 
   async reclaim(): Promise<Reclaimed> {
-    const reclaimed = { retried: 0, discarded: 0 }
+    const reclaimed = { leases: 0, retried: 0, discarded: 0 }
     for (const [leaseId, expiresMs] of this.#leases) {
       if (expiresMs > this.#nowMs()) continue
       this.#leases.delete(leaseId)
