@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { LeaseLostError, ShutdownError } from '../errors.js'
+import type { Job } from '../job/job.js'
 import type { HeldJob, HeldLeases } from '../lease/held-leases.js'
 import type { Logger } from '../logger.js'
 import type { Random } from '../random.js'
@@ -27,6 +28,8 @@ export interface ExecutorOptions {
   /** A job has ended and its slot is free. */
   readonly slotFreed: () => void
   readonly leaseLost: (held: HeldJob) => void
+  /** What an attempt meant for its job, as it is handed over to be written. */
+  readonly decided: (job: Job, outcome: Outcome) => void
 }
 
 /**
@@ -201,19 +204,24 @@ export class Executor {
   #settle(held: HeldJob, outcome: Outcome, doubtful = false): void {
     // What waits to be written may be thousands of jobs, and their payloads as many megabytes.
     held.job = { ...held.job, payload: undefined, errors: [] }
-    if (held.lease.lost) this.#dropLost(held)
-    else this.#options.completer.add(held, outcome, doubtful)
+    if (held.lease.lost) {
+      this.#dropLost(held)
+      return
+    }
+    this.#options.completer.add(held, outcome, doubtful)
+    this.#options.decided(held.job, outcome)
   }
 
   #dropLost(held: HeldJob): void {
     this.#options.leases.drop(held)
+    this.#options.completer.finishIfEmpty(held.lease)
     this.#options.leaseLost(held)
   }
 
   #completedInTransaction(held: HeldJob, result: AttemptResult): void {
     const { leases, completer, log } = this.#options
     leases.drop(held)
-    if (held.lease.size === 0) completer.finishLease(held.lease)
+    completer.finishIfEmpty(held.lease)
     if (result.type === 'returned' && result.value === undefined) return
     log.warn('a job was completed in its transaction; what its handler threw or returned afterwards changes nothing', {
       kind: held.job.kind,

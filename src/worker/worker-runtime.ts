@@ -9,6 +9,7 @@ import type { Outcome } from '../settle/outcome.js'
 import { type ClaimedJobs, ClaimLoop } from './claim-loop.js'
 import { describeError, ErrorLog } from './error-log.js'
 import { Executor } from './executor.js'
+import { FailureLog } from './failure-log.js'
 import type { Handlers } from './handlers.js'
 import { LostJobs } from './lost-jobs.js'
 import { POLL_MAX_MS, type ResolvedWorkerOptions } from './options.js'
@@ -191,8 +192,8 @@ export class WorkerRuntime {
             jobId: held.job.id,
           })
         },
-        abandoned: (held, error) => {
-          held.lease.abandon()
+        refused: (held, error) => {
+          held.lease.refuse()
           this.#leases.drop(held)
           const fields = { jobId: held.job.id, kind: held.job.kind, error: describeError(error) }
           log.error('the database refuses the outcome of a job; it runs again when its lease has expired', fields)
@@ -205,7 +206,8 @@ export class WorkerRuntime {
   }
 
   #makeExecutor(): Executor {
-    const { handlers, settleStore, transactions, log, random } = this.#options
+    const { handlers, settleStore, transactions, log, clock, random } = this.#options
+    const failures = new FailureLog({ log, clock })
     return new Executor({
       handlers,
       leases: this.#leases,
@@ -216,6 +218,7 @@ export class WorkerRuntime {
       random,
       slotFreed: () => this.#slots.release(),
       leaseLost: (held) => this.#lost.report(held),
+      decided: (job, outcome) => failures.decided(job, outcome),
     })
   }
 
