@@ -5,7 +5,7 @@ import { validate } from '../job/standard-schema.js'
 import type { HeldJob } from '../lease/held-leases.js'
 import type { Logger } from '../logger.js'
 import type { AttemptResult } from '../settle/decide.js'
-import { batchContext, jobContext } from './context.js'
+import { batchContext, Exits, jobContext } from './context.js'
 import { batchResults } from './handlers.js'
 import type { Run } from './run.js'
 
@@ -36,13 +36,17 @@ const missingResult: AttemptResult = { type: 'threw', error: new Error('the hand
 async function callHandler(run: Run, ready: readonly Ready[], log: Logger): Promise<readonly AttemptResult[]> {
   const { registration, transaction } = run
   const jobs = ready.map(({ job }) => job)
+  const exits = new Exits()
   if (registration.type === 'batch') {
     const helds = ready.map(({ held }) => held)
-    return batchResults(jobs, await registration.handler(jobs, batchContext(helds, run.kind, log)))
+    const result = await registration.handler(jobs, batchContext(helds, log, { exits, kind: run.kind }))
+    exits.checkReturned(result)
+    return batchResults(jobs, result)
   }
   const [first] = ready
   assert(first && transaction, 'a run of a single job has the job and its transaction')
-  const value = await registration.handler(first.job, jobContext(first.held, log, transaction))
+  const value = await registration.handler(first.job, jobContext(first.held, log, { exits, transaction }))
+  exits.checkReturned(value)
   return [{ type: 'returned', value }]
 }
 

@@ -31,20 +31,46 @@ export interface JobContext extends BatchContext {
   transaction<Result>(work: (transaction: TransactionClient) => Promise<Result>): Promise<Result>
 }
 
-const exits = { snooze, cancel, discard }
+/** The exits of one call of a handler, which remember that one was made: made and not returned it would do nothing. */
+export class Exits {
+  #made: PlannedExit['type'] | undefined
 
-export function jobContext(held: HeldJob, log: Logger, transaction: JobTransaction): JobContext {
-  const { id, kind, tenant, attempt } = held.job
-  return {
-    ...exits,
-    signal: held.abort.signal,
-    log: withFields(log, { jobId: id, kind, tenant, attempt }),
-    transaction: (work) => transaction.run(work),
+  readonly methods = {
+    snooze: (delayMs: number) => this.#note(snooze(delayMs)),
+    cancel: (reason: string) => this.#note(cancel(reason)),
+    discard: (reason: string) => this.#note(discard(reason)),
+  }
+
+  /** Throws when the handler returned nothing although it had made an exit, most likely without `return`. */
+  checkReturned(value: unknown): void {
+    const made = this.#made
+    if (value !== undefined || made === undefined) return
+    throw new TypeError(`context.${made}() was called but not returned; write "return context.${made}(…)"`)
+  }
+
+  #note(exit: PlannedExit): PlannedExit {
+    this.#made = exit.type
+    return exit
   }
 }
 
-export function batchContext(batch: readonly HeldJob[], kind: string, log: Logger): BatchContext {
-  return { ...exits, signal: allAborted(batch), log: withFields(log, { kind, batch: batch.length }) }
+export function jobContext(held: HeldJob, log: Logger, own: { exits: Exits; transaction: JobTransaction }): JobContext {
+  const { id, kind, tenant, attempt } = held.job
+  return {
+    ...own.exits.methods,
+    signal: held.abort.signal,
+    log: withFields(log, { jobId: id, kind, tenant, attempt }),
+    transaction: (work) => own.transaction.run(work),
+  }
+}
+
+export function batchContext(
+  batch: readonly HeldJob[],
+  log: Logger,
+  own: { exits: Exits; kind: string },
+): BatchContext {
+  const { exits, kind } = own
+  return { ...exits.methods, signal: allAborted(batch), log: withFields(log, { kind, batch: batch.length }) }
 }
 
 /** Aborts once every job has been: as long as one of them is still ours, the batch is worth finishing. */

@@ -9,6 +9,7 @@ import type { StandardSchema } from '../job/standard-schema.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { systemRandom } from '../random.js'
 import type { ClaimRequest, Store } from '../store/store.js'
+import type { BatchContext } from './context.js'
 import type { BatchJobResult } from './handlers.js'
 import type { WorkerOptions } from './options.js'
 import { Worker, type WorkerDependencies } from './worker.js'
@@ -82,6 +83,45 @@ function setUp(options: WorkerOptions = {}, replaced: Partial<WorkerDependencies
   const statements = () => [...calls.values()].reduce((sum, count) => sum + count, 0)
   return { worker, store, calls, statements, failures, log, events, enqueue }
 }
+
+test('attempts that fail are logged, so that a worker that only fails is not silent', async () => {
+  const { worker, log, enqueue } = setUp()
+  worker.handle(job, async () => {
+    throw new Error('no address')
+  })
+  await enqueue(1)
+  await worker.start()
+  await advance(30_000)
+  await worker.stop()
+  const retried = 'an attempt failed; the job is tried again'
+  expect(log).toEqual([retried, retried, 'a job is discarded'])
+})
+
+test.each(['snooze', 'cancel', 'discard'] as const)(
+  'an exit by context.%s() that is not returned fails the attempt, and says what to write',
+  async (exit) => {
+    const { worker, store, enqueue } = setUp()
+    const batch = defineJob({ kind: 'batch' })
+    const make = (context: BatchContext) => (exit === 'snooze' ? context.snooze(1_000) : context[exit]('no longer'))
+    worker.handle(job, async (_, context) => {
+      make(context)
+    })
+    worker.handleBatch(batch, { size: 2 }, async (_, context) => {
+      make(context)
+    })
+    const ids = [...(await enqueue(1, null, 'job', 1)), ...(await enqueue(2, null, 'batch', 1))]
+    await worker.start()
+    await advance(1_000)
+    await worker.stop()
+    const records = await Promise.all(ids.map((id) => store.job(id)))
+    for (const record of records) {
+      expect(record?.state).toBe('discarded')
+      expect(record?.errors[0]?.message).toBe(
+        `context.${exit}() was called but not returned; write "return context.${exit}(…)"`,
+      )
+    }
+  },
+)
 
 test('jobs are claimed, run with at most the given concurrency, and completed', async () => {
   const { worker, store, enqueue } = setUp({ concurrency: 3 })
