@@ -8,6 +8,7 @@ import { checkKnownOptions, choiceOption, expected, nameOption, numberOption } f
 import { migrate } from './store/migrate.js'
 import { PgStore } from './store/pg-store.js'
 import { HISTORY_MODES, type Queryable, type QueueSettings, STRATEGIES } from './store/store.js'
+import { transactionOption } from './transaction-option.js'
 import type { WorkerOptions } from './worker/options.js'
 import { Worker } from './worker/worker.js'
 import { workerDependencies } from './worker-dependencies.js'
@@ -58,7 +59,8 @@ export class Tenantry {
     payload: NoInfer<Input>,
     options: EnqueueOptions & InTransaction,
   ): Promise<string> {
-    const { transaction, ...rest } = options ?? {}
+    const { transaction: given, ...rest } = options ?? {}
+    const transaction = transactionOption(given)
     const job = await newJob(definition, payload, rest, this.#options)
     const [id] = await this.#store.enqueue([job], transaction)
     if (id === undefined) throw new Error('broken invariant: an enqueue without an id')
@@ -68,12 +70,13 @@ export class Tenantry {
   /** Enqueues any number of jobs, all or none, a statement for each 10,000; ids in the order of the jobs. */
   async enqueueMany<Input>(jobs: readonly JobToEnqueue<Input>[], options: InTransaction = {}): Promise<string[]> {
     checkKnownOptions('enqueueMany', options, ['transaction'])
+    const transaction = transactionOption(options.transaction)
     if (!Array.isArray(jobs)) throw expected('the first argument of enqueueMany', 'an array of jobs', jobs)
     const rows = []
     for (const { definition, payload, ...rest } of jobs) {
       rows.push(await newJob(definition, payload, rest, this.#options))
     }
-    return this.#store.enqueue(rows, options.transaction)
+    return this.#store.enqueue(rows, transaction)
   }
 
   /** Makes a worker; register its handlers, then start it. */

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { ConfigurationError } from '../../src/errors.js'
 import { defineJob } from '../../src/job/define-job.js'
 import { Tenantry } from '../../src/tenantry.js'
 import { useSharedDatabase } from '../support/claims.js'
@@ -74,7 +75,7 @@ test('a payload that is refused leaves the caller’s transaction usable, since 
   expect((await queue.claim(5)).ids).toEqual([id])
 })
 
-test('a PoolClient, a Pool and a wrapper with nothing but query will do as transaction', async () => {
+test('a PoolClient and a wrapper with nothing but query will do as transaction', async () => {
   const queue = database.queue()
   const client = await database.schema.pool.connect()
   const wrapper = { query: (config: pg.QueryConfig) => client.query(config) }
@@ -83,8 +84,33 @@ test('a PoolClient, a Pool and a wrapper with nothing but query will do as trans
     ...(await database.store.enqueue([newJob({ queue: queue.name })], wrapper)),
   ]
   client.release()
-  ids.push(...(await database.store.enqueue([newJob({ queue: queue.name })], database.schema.pool)))
   expect((await queue.claim(5)).ids).toEqual(ids)
+})
+
+test('what is no open transaction is refused, since the job would exist at once whatever became of it', async () => {
+  const queue = database.queue()
+  await using tenantry = new Tenantry(optionsOf())
+  const definition = defineJob({ kind: 'send-invoice', queue: queue.name })
+  const client = await begin()
+  await client.query('rollback')
+  const refused: readonly (readonly [unknown, string])[] = [
+    [database.schema.pool, 'got a pool; use a client from pool.connect() after "begin"'],
+    [client, 'got one that is in none; use it after "begin"'],
+    [{}, 'expected transaction to be a client with an open transaction'],
+    [null, 'expected transaction to be a client with an open transaction'],
+  ]
+  for (const [value, message] of refused) {
+    const transaction = value as pg.Client
+    const one = tenantry.enqueue(definition, {}, { tenant: 'acme', transaction })
+    await expect(one).rejects.toThrow(message)
+    await expect(one).rejects.toBeInstanceOf(ConfigurationError)
+    const many = tenantry.enqueueMany([{ definition, payload: {}, tenant: 'acme' }], { transaction })
+    await expect(many).rejects.toThrow(message)
+  }
+  await client.query('begin')
+  const id = await tenantry.enqueue(definition, {}, { tenant: 'acme', transaction: client })
+  await client.query('commit')
+  expect((await queue.claim(5)).ids).toEqual([id])
 })
 
 test('type parsers that the application has replaced globally change nothing (B61)', async () => {
