@@ -45,6 +45,9 @@ export const SETTLE_BACKLOG_MAX = 10_000
 /** Jobs settled in one statement. */
 export const SETTLE_BATCH_MAX = 500
 
+/** Leases reclaimed in one call: enough for a whole worker that was killed, few enough for a short transaction. */
+export const RECLAIM_LEASES_MAX = 100
+
 /** Longest a statement of ours waits for a lock, as the second article advises for the worker's role. Also in the SQL. */
 export const LOCK_TIMEOUT_MS = 3_000
 

@@ -19,7 +19,7 @@ export class HeldLease {
   #trustedUntilMs: number
   #lost = false
   #distrusted = false
-  #abandoned = false
+  #refused = false
 
   constructor(id: string, queue: string, trustedUntilMs: number) {
     this.id = id
@@ -41,9 +41,9 @@ export class HeldLease {
     return this.#distrusted
   }
 
-  /** A job of it could not be settled. The row is left to expire, so that the job is reclaimed. */
-  get abandoned(): boolean {
-    return this.#abandoned
+  /** The database refuses the outcome of one of its jobs. The row is left to expire, so that the job is reclaimed. */
+  get refused(): boolean {
+    return this.#refused
   }
 
   /** Jobs that are running or wait for their settlement to be written. */
@@ -79,8 +79,8 @@ export class HeldLease {
     this.#abortJobs('the database could not be reached in time to extend it')
   }
 
-  abandon(): void {
-    this.#abandoned = true
+  refuse(): void {
+    this.#refused = true
   }
 
   #abortJobs(detail: string): void {

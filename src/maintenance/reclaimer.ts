@@ -1,3 +1,4 @@
+import { RECLAIM_LEASES_MAX } from '../limits.js'
 import type { Random } from '../random.js'
 import { Periodic, type Service } from '../service.js'
 import type { Reclaimed, Store } from '../store/store.js'
@@ -51,8 +52,9 @@ export class Reclaimer implements Service {
     for (let round = 0; round < ROUNDS_MAX && !signal.aborted; round += 1) {
       const reclaimed = await this.#options.store.reclaim()
       this.#options.succeeded()
-      if (reclaimed.retried + reclaimed.discarded === 0) return
-      this.#options.reclaimed(reclaimed)
+      if (reclaimed.retried + reclaimed.discarded > 0) this.#options.reclaimed(reclaimed)
+      // Not the jobs decide: the oldest leases may be empty, and those behind them not.
+      if (reclaimed.leases < RECLAIM_LEASES_MAX) return
     }
   }
 }

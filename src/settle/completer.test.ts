@@ -35,9 +35,9 @@ function create(answer: (call: Call) => Promise<Iterable<string>> | Iterable<str
     settled: note('settled'),
     lost: note('lost'),
     unconfirmed: note('unconfirmed'),
-    abandoned: (held) => {
-      held.lease.abandon()
-      note('abandoned')(held)
+    refused: (held) => {
+      held.lease.refuse()
+      note('refused')(held)
     },
     flushed: (event) => flushes.push(event),
     failed: () => {},
@@ -141,9 +141,43 @@ test('a lease whose last job was completed elsewhere is still removed', async ()
   const [held] = claim('a', ['1'])
   if (!held) throw new Error('no job')
   leases.drop(held)
-  completer.finishLease(held.lease)
+  completer.finishIfEmpty(held.lease)
   await vi.advanceTimersByTimeAsync(5)
   expect(calls).toEqual([{ queue: 'q', settlements: [], finishedLeases: ['a'] }])
+})
+
+test('a lease that is emptied while the statement about its last settlement is under way is removed with the next', async () => {
+  const replies: (() => void)[] = []
+  const { completer, calls, leases, claim } = create(async (call) => {
+    if (replies.length === 0) await new Promise<void>((resolve) => replies.push(resolve))
+    return acceptAll(call)
+  })
+  const [first, second] = claim('a', ['1', '2'])
+  if (!first || !second) throw new Error('no jobs')
+  completer.add(first, complete)
+  await vi.advanceTimersByTimeAsync(5)
+  leases.drop(second)
+  completer.finishIfEmpty(second.lease)
+  replies[0]?.()
+  await vi.advanceTimersByTimeAsync(10)
+  expect(calls.map((call) => [idsOf(call), call.finishedLeases])).toEqual([
+    [['1'], []],
+    [[], ['a']],
+  ])
+})
+
+test('a batch that is refused does not take the leases that were finished elsewhere with it', async () => {
+  const { completer, calls, leases, claim } = create((call) => {
+    if (idsOf(call).includes('2')) throw pgError('22003')
+    return acceptAll(call)
+  })
+  const [elsewhere] = claim('a', ['1'])
+  if (!elsewhere) throw new Error('no job')
+  leases.drop(elsewhere)
+  completer.finishIfEmpty(elsewhere.lease)
+  for (const held of claim('b', ['2', '3'])) completer.add(held, complete)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(calls.filter((call) => !idsOf(call).includes('2')).flatMap((call) => call.finishedLeases)).toEqual(['a'])
 })
 
 test('an id stands at most once in a statement: its second settlement waits for the next', async () => {
@@ -222,7 +256,7 @@ test('what is refused even as plain text is left to the expiry of its lease', as
   })
   for (const held of claim('a', ['1', '2', '3'])) completer.add(held, complete)
   await vi.advanceTimersByTimeAsync(1_000)
-  expect([...events].sort()).toEqual(['abandoned 2', 'settled 1', 'settled 3'])
+  expect([...events].sort()).toEqual(['refused 2', 'settled 1', 'settled 3'])
   expect(calls.at(-1)?.finishedLeases).toEqual([])
   expect(completer.backlog).toBe(0)
 })

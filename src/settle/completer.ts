@@ -4,7 +4,7 @@ import { SETTLE_BACKLOG_MAX } from '../limits.js'
 import type { Random } from '../random.js'
 import type { Store } from '../store/store.js'
 import type { Outcome } from './outcome.js'
-import { QueueCompleter } from './queue-completer.js'
+import { isFinished, QueueCompleter } from './queue-completer.js'
 
 /** What one statement of a flush did. */
 export interface SettleEvent {
@@ -26,7 +26,7 @@ export interface CompleterListener {
   /** Neither accepted nor certainly lost: a reply was lost and the repeated statement found the job gone. */
   unconfirmed(held: HeldJob): void
   /** The database refused the settlement for good; the job's lease is left to expire. */
-  abandoned(held: HeldJob, error: unknown): void
+  refused(held: HeldJob, error: unknown): void
   flushed(event: SettleEvent): void
   failed(queue: string, error: unknown): void
   recovered(queue: string): void
@@ -45,7 +45,7 @@ export interface CompleterOptions {
  * Writes the outcomes of finished attempts, many in one statement. A queue has one flush under way at a time and
  * whatever ends meanwhile goes with the next one, so the batches grow by themselves when the database is slow.
  *
- * A settlement leaves here in one of four ways: accepted, lost (fenced off by the lease id), unconfirmed, abandoned.
+ * A settlement leaves here in one of four ways: accepted, lost (fenced off by the lease id), unconfirmed, refused.
  */
 export class Completer {
   readonly #options: CompleterOptions
@@ -71,9 +71,9 @@ export class Completer {
     this.#queue(held.lease.queue).add(held, outcome, doubtful)
   }
 
-  /** The lease has no job left, though none of them was settled here: its row is removed with the next flush. */
-  finishLease(lease: HeldLease): void {
-    if (lease.abandoned) return
+  /** A job of the lease has ended elsewhere. When it was the last one, the lease's row is removed with the next flush. */
+  finishIfEmpty(lease: HeldLease): void {
+    if (!isFinished(lease)) return
     this.#queue(lease.queue).finishLease(lease.id)
   }
 

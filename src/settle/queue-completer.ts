@@ -104,7 +104,11 @@ export class QueueCompleter {
       if (live.length === 0 && finishedLeases.length === 0) return
       const error = await this.#attempt(live, finishedLeases)
       if (error === undefined) return
-      if (isRefusal(error, failures + 1)) return this.#isolate(live, error)
+      if (isRefusal(error, failures + 1)) {
+        // Without a job it is the leases that are refused: their rows are left to expire.
+        if (live.length > 0) this.#finishedLeases.push(...finishedLeases)
+        return this.#isolate(live, error)
+      }
       // Whatever the error says: only the reply may be lost, or the statement may have been carried out in part.
       for (const pending of live) pending.unconfirmed = true
       const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(failures, 10))
@@ -116,16 +120,18 @@ export class QueueCompleter {
   async #attempt(batch: readonly Pending[], finishedLeases: readonly string[]): Promise<unknown> {
     const { store, clock, listener } = this.#options
     const settlements = batch.map(({ held, outcome }) => ({ jobId: held.job.id, leaseId: held.lease.id, outcome }))
+    const leases = new Set([...finishedLeases, ...finishedBy(batch)])
     const startedMs = clock.monotonicMs()
     let accepted: ReadonlySet<string>
     try {
-      accepted = await store.settle(this.#queue, settlements, [...finishedLeases, ...finishedBy(batch)])
+      accepted = await store.settle(this.#queue, settlements, [...leases])
     } catch (error) {
       listener.failed(this.#queue, error)
       return error ?? new Error('the store rejected without a reason')
     }
     listener.recovered(this.#queue)
     this.#conclude(batch, accepted, clock.monotonicMs() - startedMs)
+    this.#finishEmptied(batch, leases)
     return undefined
   }
 
@@ -134,6 +140,13 @@ export class QueueCompleter {
     for (const pending of batch) counts[this.#report(pending, accepted)] += 1
     this.#options.listener.flushed({ queue: this.#queue, durationMs, asked: batch.length, ...counts })
     this.#options.concluded(batch.length)
+  }
+
+  /** A lease may have lost its other jobs while the statement was under way, which therefore did not name it. */
+  #finishEmptied(batch: readonly Pending[], named: ReadonlySet<string>): void {
+    for (const lease of new Set(batch.map(({ held }) => held.lease))) {
+      if (isFinished(lease) && !named.has(lease.id)) this.#finishedLeases.push(lease.id)
+    }
   }
 
   #report({ held, outcome, unconfirmed }: Pending, accepted: ReadonlySet<string>): 'accepted' | 'lost' | 'unconfirmed' {
@@ -171,16 +184,21 @@ export class QueueCompleter {
     }
     const outcome = first.plain ? undefined : plainOutcome(first.outcome)
     if (outcome) return this.#settle([{ ...first, outcome, plain: true }], [])
-    this.#options.listener.abandoned(first.held, error)
+    this.#options.listener.refused(first.held, error)
     this.#options.concluded(1)
   }
 }
 
-/** Leases whose last jobs are in this batch. An abandoned one is left to expire, or its job would never be reclaimed. */
+/** Leases whose last jobs are in this batch. One with a refused outcome is left to expire, or its job would never be reclaimed. */
 function finishedBy(batch: readonly Pending[]): string[] {
   const counts = new Map<HeldLease, number>()
   for (const { held } of batch) counts.set(held.lease, (counts.get(held.lease) ?? 0) + 1)
-  return [...counts].filter(([lease, count]) => count === lease.size && !lease.abandoned).map(([lease]) => lease.id)
+  return [...counts].filter(([lease, count]) => count === lease.size && !lease.refused).map(([lease]) => lease.id)
+}
+
+/** Nothing of it runs or waits to be settled, and its row is of no more use. */
+export function isFinished(lease: HeldLease): boolean {
+  return lease.size === 0 && !lease.lost && !lease.refused
 }
 
 /** The same outcome without the text that came from the handler. Undefined when there is none in it. */

@@ -1,6 +1,7 @@
 import { toTenantryError } from '../driver/pg-errors.js'
 import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
+import { RECLAIM_LEASES_MAX } from '../limits.js'
 import type { Settlement } from '../settle/outcome.js'
 import { enqueueBatches, enqueueValues } from './enqueue-values.js'
 import { interleave } from './interleave.js'
@@ -17,9 +18,6 @@ export interface Session {
   /** Runs several statements in one transaction; only enqueues of more than one statement need it. */
   transaction?<Result>(run: (client: Queryable) => Promise<Result>): Promise<Result>
 }
-
-/** Leases reclaimed in one call: enough for a whole worker that was killed, few enough for a short transaction. */
-const RECLAIM_LEASES = 100
 
 /** Partitions are made this far ahead: a fortnight without any worker does no harm. */
 const HISTORY_DAYS_AHEAD = 14
@@ -119,7 +117,7 @@ export class PgStore implements Store {
   }
 
   async reclaim(): Promise<Reclaimed> {
-    const [row] = await this.#runWithHistory(this.#statements.reclaim, [RECLAIM_LEASES])
+    const [row] = await this.#runWithHistory(this.#statements.reclaim, [RECLAIM_LEASES_MAX])
     if (!row) throw new Error('expected one row from reclaim')
     const nextDueMs = optionalNumber(row, 'next_due_ms')
     return {
