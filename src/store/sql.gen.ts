@@ -414,35 +414,24 @@ end $tenantry$;
 comment on function :schema.enqueue(text, jsonb, text, jsonb) is
   'Enqueues one job in the calling transaction. Options: queue, priority, run_at, delay_ms, max_attempts.';
 ` },
-  { version: 4, name: 'claim_fair', text: `-- breaking: no
--- The fair claim: start-time fair queueing (Goyal, Vin and Cheng, 1996) over the tenants that have work.
+  { version: 4, name: 'discovery', text: `-- breaking: no
+-- Discovery: which lanes (tenant and kind) of a queue have work, without enqueue or settle ever touching a row of the ring. Everything
+-- here runs inside a claim that holds the queue's lock, so nobody else writes the ring.
 --
--- Problem.    The next job belongs to the ready tenant that has had the least service for its weight, exactly, while
---             many workers claim at once, and at a cost that depends neither on the backlog nor on the idle tenants.
--- Naive.      Sort the tenants by when they were last served and lock one (the first article): the cost grows with the
---             backlog, concurrent claims find every tenant locked and come back empty, and no weight is possible.
--- Here.       Each tenant has a pass: the service it has had, divided by its weight. The ring holds its lanes (tenant and
---             kind) that have work, in the order of the pass. A claim gives out turns: each turn goes to the tenant with the
---             smallest pass, takes up to a quantum of its jobs in order, and adds what it took, divided by the weight, to
---             the pass. Claims of one queue take turns on an advisory lock. It is the first thing that a claim waits for, while
---             it holds nothing, and nobody else writes the ring: so there is no deadlock and no falsely empty claim.
--- Discovery.  Enqueue touches no ring row. It appends a signal, which the next claim folds in. A signal can be missing when
+-- Signals.    Enqueue appends a signal, which the next claim folds in. A signal can be missing when
 --             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
 --             claim, and all the way round before a claim reports that there is less than was asked for.
 -- Heads.      The index entries of jobs that are gone stay until a vacuum, or for as long as an old snapshot needs them, and a
 --             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
 --             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
 --             that came late) is signalled, or found by the walk, and sets the lane back.
--- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
---             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a
---             tenant that was served alone in one would otherwise wait behind every backlog in the other.
--- Invariants. (F1) A turn charges all ready lanes of its tenant that are of the claim's kinds alike. (F2) A claim returns fewer
---             jobs than asked for only when, at its last look, no job of its kinds was available that nobody held. (F3) A lane
---             that comes back starts at the largest pass of its tenant's lanes of these kinds and the smallest pass of the
---             lanes that wait: no credit for idling.
 --
--- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
 -- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
+
+-- What a lane is called where one text must stand for both: the length keeps any two apart.
+create function :schema.lane_name_v1(_kind text, _tenant text) returns text
+language sql immutable parallel safe
+as $tenantry$ select length(_kind) || ':' || _kind || _tenant $tenantry$;
 
 -- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
 create function :schema.promote_v1(_queue text, _kinds text[]) returns void
@@ -617,6 +606,31 @@ begin
   end if;
   return cardinality(_lane_kinds);
 end $tenantry$;
+` },
+  { version: 5, name: 'claim_fair', text: `-- breaking: no
+-- The fair claim: start-time fair queueing (Goyal, Vin and Cheng, 1996) over the tenants that have work.
+--
+-- Problem.    The next job belongs to the ready tenant that has had the least service for its weight, exactly, while
+--             many workers claim at once, and at a cost that depends neither on the backlog nor on the idle tenants.
+-- Naive.      Sort the tenants by when they were last served and lock one (the first article): the cost grows with the
+--             backlog, concurrent claims find every tenant locked and come back empty, and no weight is possible.
+-- Here.       Each tenant has a pass: the service it has had, divided by its weight. The ring holds its lanes (tenant and
+--             kind) that have work, in the order of the pass. A claim gives out turns: each turn goes to the tenant with the
+--             smallest pass, takes up to a quantum of its jobs in order, and adds what it took, divided by the weight, to
+--             the pass. Claims of one queue run one after the other, under the queue's lock (an advisory one). It is the first
+--             thing that a claim waits for, while it holds nothing, and nobody else writes the ring: so there is no deadlock and
+--             no falsely empty claim.
+-- Discovery.  See 0004_discovery.sql: before the ring is used it is brought up to date, and before a claim reports that there is
+--             less than was asked for it walks all the way round.
+-- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
+--             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a
+--             tenant that was served alone in one would otherwise wait behind every backlog in the other.
+-- Invariants. (F1) A turn charges all ready lanes of its tenant that are of the claim's kinds alike. (F2) A claim returns fewer
+--             jobs than asked for only when, at its last look, no job of its kinds was available that nobody held. (F3) A lane
+--             that comes back starts at the largest pass of its tenant's lanes of these kinds and the smallest pass of the
+--             lanes that wait: no credit for idling.
+--
+-- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
 
 -- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
 -- have, up to _wanted in all, the one with the smallest pass first.
@@ -721,7 +735,9 @@ declare
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
-  _shallow boolean := false;
+  -- Whether lanes gave less than their quotas, so that they are looked for once more, now for as many jobs as each gave.
+  _looked_again boolean := false;
+  _per_lane integer := _quantum;
   -- The tenants that have turns now, and the lanes of these that are taken from.
   _tenants text[];
   _weights double precision[];
@@ -732,14 +748,15 @@ declare
   _lane_quotas integer[];
   _lane_head_ats timestamptz[];
   _lane_head_ids bigint[];
-  -- What each lane gave. A lane is named by its kind and tenant, with a length so that no two names are alike.
+  -- What each lane gave, by its name.
   _taken integer;
   _served text[];
   _served_tenants text[];
   _served_jobs integer[];
   _served_head_ats timestamptz[];
   _served_head_ids bigint[];
-  _short text[];
+  -- Lanes that have nothing more to give now.
+  _spent text[];
   -- What discovery has to do.
   _due boolean;
   _signalled boolean;
@@ -753,7 +770,7 @@ begin
   end if;
   _now := clock_timestamp();
 
-  -- Discover.
+  -- 1. Discover: bring the ring up to date.
   select exists (
            select from :schema.job
            where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
@@ -781,9 +798,9 @@ begin
   end if;
 
   while _claimed < _count loop
-    _turns := ceil((_count - _claimed)::double precision / _quantum);
+    _turns := ceil((_count - _claimed)::double precision / _per_lane);
     _shares := null;
-    -- Pick. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
+    -- 2. Pick the turns. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
     -- last of these has had its first.
     if cardinality(_kinds) = 1 and not _settings then
       select array_agg(lane.tenant), array_agg(lane.pass), array_agg(lane.head_at), array_agg(lane.head_id)
@@ -795,9 +812,9 @@ begin
         order by ring.pass
         limit _turns
       ) as lane;
-      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
+      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _per_lane then
         _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
-        _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
+        _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _per_lane end, array[cardinality(_tenants)]);
         _lane_tenants := _tenants;
         _lane_kinds := array_fill(_kinds[1], array[cardinality(_tenants)]);
         _lane_quotas := _shares;
@@ -805,7 +822,7 @@ begin
     end if;
     if _shares is null then
       select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
-      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _per_lane) as pick;
       select split.tenants, split.kinds, split.quotas, split.head_ats, split.head_ids
       into _lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids
       from :schema.split_v1(_queue, _kinds, _tenants, _shares) as split;
@@ -818,7 +835,7 @@ begin
       continue;
     end if;
 
-    -- Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
+    -- 3. Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
     with marked as (
       update :schema.job
       set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
@@ -839,7 +856,7 @@ begin
       ))
       returning job.kind, job.tenant, job.order_at, job.id
     )
-    select coalesce(sum(lane.jobs), 0), array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant),
+    select coalesce(sum(lane.jobs), 0), array_agg(:schema.lane_name_v1(lane.kind, lane.tenant)),
            array_agg(lane.tenant), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
     into _taken, _served, _served_tenants, _served_jobs, _served_head_ats, _served_head_ids
     from (
@@ -851,24 +868,25 @@ begin
     ) as lane;
     _claimed := _claimed + _taken;
 
-    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. Where lanes are shallow,
-    -- those that gave their last job are looked for too; elsewhere it is cheaper that their next turn finds out.
-    _short := null;
-    if _claimed < _count or _shallow then
-      _short := array(
+    -- 4. Find the lanes that are spent. One that gave less than its quota has nothing more to give now, whatever the index still
+    -- shows. Where lanes are shallow, those that gave their last job are looked for too; elsewhere it is cheaper that their next
+    -- turn finds out.
+    _spent := null;
+    if _claimed < _count or _looked_again then
+      _spent := array(
         select lane.name
         from (
-          select length(picked.kind) || ':' || picked.kind || picked.tenant as name, picked.*
+          select :schema.lane_name_v1(picked.kind, picked.tenant) as name, picked.*
           from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
             as picked (tenant, kind, quota, head_at, head_id)
         ) as lane
         -- A batch that is full may have been cut before the lane was through.
-        where _claimed < _count and lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0)
-          or _shallow and not exists (
+        where (_claimed < _count and lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0))
+          or (_looked_again and not exists (
             select from :schema.job
             where job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
               and (job.order_at, job.id) >= (lane.head_at, lane.head_id)
-          )
+          ))
       );
     end if;
     if cardinality(_kinds) > 1 then
@@ -880,14 +898,14 @@ begin
       ) as served;
     end if;
 
-    -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
+    -- 5. Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
     -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
     set pass = ring.pass + coalesce(_served_jobs[array_position(_served_tenants, ring.tenant)], 0)
                            / _weights[array_position(_tenants, ring.tenant)],
-        head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
-        head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
-        ready = _short is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_short)
+        head_at = coalesce(_served_head_ats[array_position(_served, :schema.lane_name_v1(ring.kind, ring.tenant))], ring.head_at),
+        head_id = coalesce(_served_head_ids[array_position(_served, :schema.lane_name_v1(ring.kind, ring.tenant))], ring.head_id),
+        ready = _spent is null or :schema.lane_name_v1(ring.kind, ring.tenant) <> all (_spent)
     where ring.ready and ring.kind = any (_kinds) and ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
@@ -898,16 +916,16 @@ begin
       ) as lane
     ));
 
-    -- Where lanes are shallow, one turn for each two or three jobs would take many rounds.
+    -- Where lanes are shallow, look at more of them for less from each.
     if _claimed < _count then
-      _quantum := least(_quantum, greatest(1, _taken / cardinality(_lane_tenants)));
-      _shallow := true;
+      _per_lane := least(_per_lane, greatest(1, _taken / cardinality(_lane_tenants)));
+      _looked_again := true;
     end if;
   end loop;
   return _claimed;
 end $tenantry$;
 ` },
-  { version: 5, name: 'claim_fifo', text: `-- breaking: no
+  { version: 6, name: 'claim_fifo', text: `-- breaking: no
 -- The FIFO claim: oldest first whatever the tenant, side by side with other claims. The control, and right for queues of one tenant.
 
 create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
@@ -983,7 +1001,7 @@ begin
   return _claimed;
 end $tenantry$;
 ` },
-  { version: 6, name: 'claim_round_robin', text: `-- breaking: no
+  { version: 7, name: 'claim_round_robin', text: `-- breaking: no
 -- The literal round robin of the first article, kept to compare with: strict turns of one job, the tenant that was served
 -- longest ago first, its jobs in order. Its cost grows with the number of tenants and it knows no weights: prefer fair.
 -- Two repairs: claims take turns, for otherwise they come back empty when all tenants are locked and may serve one tenant
@@ -1073,7 +1091,7 @@ begin
   return _claimed;
 end $tenantry$;
 ` },
-  { version: 7, name: 'claim', text: `-- breaking: no
+  { version: 8, name: 'claim', text: `-- breaking: no
 -- The claim that workers call: one short transaction. It answers with a number only, because the queue's lock must never be held
 -- while payloads travel to a client that reads slowly; the jobs are read by claimed_v1, sent along in the same round trip.
 
@@ -1167,7 +1185,7 @@ begin
   order by job.order_at, job.id;
 end $tenantry$;
 ` },
-  { version: 8, name: 'lease', text: `-- breaking: no
+  { version: 9, name: 'lease', text: `-- breaking: no
 -- Leases: one row a claim. A heartbeat prolongs rows of this table and rewrites no job.
 
 -- Prolongs leases and answers with those that are still held whole. One that is missing was reclaimed, or is being reclaimed
@@ -1290,7 +1308,7 @@ as $tenantry$
     || jsonb_build_array(_error || jsonb_build_object('attempt', _attempt, 'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
 $tenantry$;
 ` },
-  { version: 9, name: 'settle', text: `-- breaking: no
+  { version: 10, name: 'settle', text: `-- breaking: no
 -- Settling: every statement names the lease, so a former owner changes nothing. They answer with the ids whose lease was
 -- lost: normally with none, so that nothing need be sent. Rows are taken in the order of their ids, so that batches cannot deadlock.
 
@@ -1455,7 +1473,7 @@ begin
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
 ` },
-  { version: 10, name: 'maintenance', text: `-- breaking: no
+  { version: 11, name: 'maintenance', text: `-- breaking: no
 -- Chores that any worker may run at any time.
 
 -- Forgets idle lanes: those whose pass is not above where a lane that comes back would start anyway. At most _limit a call,

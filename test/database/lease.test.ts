@@ -77,7 +77,7 @@ test('jobs of an expired lease go back with their error and a bounded, jittered 
   expect(await database.value(times, [queue.name])).toBeGreaterThan(30)
   expect(await database.query('select from :schema.lease where id = $1', [claim.leaseId])).toEqual([])
   expect(ids).toHaveLength(40)
-  expect(await database.store.reclaim()).toEqual({ retried: 0, discarded: 0 })
+  expect(await database.store.reclaim()).toMatchObject({ retried: 0, discarded: 0 })
 })
 
 test.each([
@@ -147,7 +147,7 @@ test('a lease that was extended in time is not reclaimed (B34)', async () => {
   await queue.enqueue({})
   const claim = await queue.claim(1, EXPIRED)
   expect(await database.store.extend([claim.leaseId], 60_000)).toEqual(new Set([claim.leaseId]))
-  expect(await database.store.reclaim()).toEqual({ retried: 0, discarded: 0 })
+  expect(await database.store.reclaim()).toMatchObject({ retried: 0, discarded: 0 })
   expect(await queue.settle(claim)).toEqual(claim.ids)
 })
 
@@ -156,7 +156,7 @@ test('an expired lease without jobs is removed and counts as nothing', async () 
   await queue.enqueue({})
   const claim = await queue.claim(1, EXPIRED)
   await database.store.settle(queue.name, claim.settlements(), [])
-  expect(await database.store.reclaim()).toEqual({ retried: 0, discarded: 0 })
+  expect(await database.store.reclaim()).toMatchObject({ retried: 0, discarded: 0 })
   expect(await database.query('select from :schema.lease where id = $1', [claim.leaseId])).toEqual([])
 })
 

@@ -4,7 +4,7 @@ import { WORKER_DEFAULTS } from '../../src/worker/options.js'
 import { textOf } from './markdown.js'
 
 const sql = (name: string) => textOf(`sql/migrations/${name}.sql`)
-const fair = sql('0004_claim_fair')
+const fair = `${sql('0004_discovery')}\n${sql('0005_claim_fair')}`
 const store = textOf('src/store/pg-store.ts')
 
 /** What stands in the code, where, and the words in which the documents say it. */
@@ -30,7 +30,7 @@ const NUMBERS: readonly (readonly [string, string, RegExp, string, (found: strin
   ],
   [
     'the lock timeout',
-    sql('0007_claim'),
+    sql('0008_claim'),
     /lock_timeout = '(\d+)s'/,
     'docs/operations.md',
     (n) => `at most ${n} s for any lock`,

@@ -8,15 +8,11 @@
 -- Here.       Each tenant has a pass: the service it has had, divided by its weight. The ring holds its lanes (tenant and
 --             kind) that have work, in the order of the pass. A claim gives out turns: each turn goes to the tenant with the
 --             smallest pass, takes up to a quantum of its jobs in order, and adds what it took, divided by the weight, to
---             the pass. Claims of one queue take turns on an advisory lock. It is the first thing that a claim waits for, while
---             it holds nothing, and nobody else writes the ring: so there is no deadlock and no falsely empty claim.
--- Discovery.  Enqueue touches no ring row. It appends a signal, which the next claim folds in. A signal can be missing when
---             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
---             claim, and all the way round before a claim reports that there is less than was asked for.
--- Heads.      The index entries of jobs that are gone stay until a vacuum, or for as long as an old snapshot needs them, and a
---             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
---             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
---             that came late) is signalled, or found by the walk, and sets the lane back.
+--             the pass. Claims of one queue run one after the other, under the queue's lock (an advisory one). It is the first
+--             thing that a claim waits for, while it holds nothing, and nobody else writes the ring: so there is no deadlock and
+--             no falsely empty claim.
+-- Discovery.  See 0004_discovery.sql: before the ring is used it is brought up to date, and before a claim reports that there is
+--             less than was asked for it walks all the way round.
 -- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
 --             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a
 --             tenant that was served alone in one would otherwise wait behind every backlog in the other.
@@ -26,181 +22,6 @@
 --             lanes that wait: no credit for idling.
 --
 -- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
--- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
-
--- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
-create function :schema.promote_v1(_queue text, _kinds text[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _due_kinds text[];
-  _due_tenants text[];
-  _due_order_ats timestamptz[];
-begin
-  with promoted as (
-    update :schema.job set state = 'available'
-    where job.state = 'scheduled' and job.id = any (array(
-      select due.id
-      from unnest(_kinds) as wanted (kind)
-      cross join lateral (
-        select job.id
-        from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= _now
-        order by job.run_at, job.id
-        limit 200
-        for no key update skip locked
-      ) as due
-    ))
-    returning job.kind, job.tenant, job.order_at
-  )
-  select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
-  into _due_kinds, _due_tenants, _due_order_ats
-  from promoted;
-  if _due_kinds is not null then
-    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
-  end if;
-end $tenantry$;
-
--- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.
-create function :schema.enter_ring_v1(
-  _queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[], _lane_order_ats timestamptz[]
-) returns void
-language plpgsql
-as $tenantry$
-declare
-  _floor double precision;
-begin
-  -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
-  select min(head.pass) into _floor
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    select ring.pass from :schema.ring
-    where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-    order by ring.pass limit 1
-  ) as head;
-  if _floor is null then
-    select max(tail.pass) into _floor
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select ring.pass from :schema.ring
-      where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
-      order by ring.pass desc limit 1
-    ) as tail;
-  end if;
-
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
-  select _queue, lane.tenant, lane.kind,
-         greatest(_floor, 0, 
-           (select max(own.pass) from :schema.ring as own
-            where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
-         true, lane.order_at, 0
-  from (
-    select given.kind, given.tenant, min(given.order_at) as order_at
-    from unnest(_lane_kinds, _lane_tenants, _lane_order_ats) as given (kind, tenant, order_at)
-    group by given.kind, given.tenant
-  ) as lane
-  on conflict (queue, tenant, kind) do update
-  set ready = true,
-      pass = case when ring.ready then ring.pass else excluded.pass end,
-      head_at = least(ring.head_at, excluded.head_at),
-      head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end;
-end $tenantry$;
-
--- Folds up to 256 signals of the kinds into the ring.
-create function :schema.fold_signals_v1(_queue text, _kinds text[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  _lane_kinds text[];
-  _lane_tenants text[];
-  _lane_order_ats timestamptz[];
-begin
-  with folded as (
-    delete from :schema.signal
-    where signal.ctid = any (array(
-      select head.ctid
-      from unnest(_kinds) as wanted (kind)
-      cross join lateral (
-        select oldest.ctid
-        from :schema.signal as oldest
-        where oldest.queue = _queue and oldest.kind = wanted.kind
-        order by oldest.id
-        limit 256
-      ) as head
-      limit 256
-    ))
-    returning signal.kind, signal.tenant, signal.order_at
-  )
-  select array_agg(folded.kind), array_agg(folded.tenant), array_agg(folded.order_at)
-  into _lane_kinds, _lane_tenants, _lane_order_ats
-  from folded;
-  if _lane_kinds is not null then
-    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
-  end if;
-end $tenantry$;
-
--- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
-create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
-language plpgsql
-as $tenantry$
-declare
-  _kind text;
-  _from text;
-  _tenants text[];
-  _order_ats timestamptz[];
-  _ids bigint[];
-  _came_round boolean;
-  _lane_kinds text[] := '{}';
-  _lane_tenants text[] := '{}';
-  _lane_order_ats timestamptz[] := '{}';
-begin
-  foreach _kind in array _kinds loop
-    _from := '';
-    if not _from_start then
-      select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = _kind;
-    end if;
-    with recursive hop as (
-      select _from collate "C" as tenant, null::timestamptz as order_at, null::bigint as id
-      union all
-      select next.tenant, next.order_at, next.id
-      from hop
-      cross join lateral (
-        select job.tenant, job.order_at, job.id
-        from :schema.job
-        where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > hop.tenant
-        order by job.tenant, job.order_at, job.id
-        limit 1
-      ) as next
-    )
-    select array_agg(hop.tenant), array_agg(hop.order_at), array_agg(hop.id) into _tenants, _order_ats, _ids
-    from (select hop.tenant, hop.order_at, hop.id from hop limit _hops + 1) as hop;
-    _came_round := cardinality(_tenants) <= _hops;
-
-    insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-    values (_queue, _kind, case when _came_round then '' else _tenants[_hops + 1] end,
-      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
-    on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
-
-    select array_agg(found.tenant), array_agg(found.order_at) into _tenants, _order_ats
-    from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
-    where found.id is not null and not exists (
-      select from :schema.ring
-      where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
-        and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
-    );
-    if _tenants is not null then
-      _lane_tenants := _lane_tenants || _tenants;
-      _lane_order_ats := _lane_order_ats || _order_ats;
-      _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
-    end if;
-  end loop;
-  if cardinality(_lane_kinds) > 0 then
-    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
-  end if;
-  return cardinality(_lane_kinds);
-end $tenantry$;
 
 -- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
 -- have, up to _wanted in all, the one with the smallest pass first.
@@ -305,7 +126,9 @@ declare
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
-  _shallow boolean := false;
+  -- Whether lanes gave less than their quotas, so that they are looked for once more, now for as many jobs as each gave.
+  _looked_again boolean := false;
+  _per_lane integer := _quantum;
   -- The tenants that have turns now, and the lanes of these that are taken from.
   _tenants text[];
   _weights double precision[];
@@ -316,14 +139,15 @@ declare
   _lane_quotas integer[];
   _lane_head_ats timestamptz[];
   _lane_head_ids bigint[];
-  -- What each lane gave. A lane is named by its kind and tenant, with a length so that no two names are alike.
+  -- What each lane gave, by its name.
   _taken integer;
   _served text[];
   _served_tenants text[];
   _served_jobs integer[];
   _served_head_ats timestamptz[];
   _served_head_ids bigint[];
-  _short text[];
+  -- Lanes that have nothing more to give now.
+  _spent text[];
   -- What discovery has to do.
   _due boolean;
   _signalled boolean;
@@ -337,7 +161,7 @@ begin
   end if;
   _now := clock_timestamp();
 
-  -- Discover.
+  -- 1. Discover: bring the ring up to date.
   select exists (
            select from :schema.job
            where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
@@ -365,9 +189,9 @@ begin
   end if;
 
   while _claimed < _count loop
-    _turns := ceil((_count - _claimed)::double precision / _quantum);
+    _turns := ceil((_count - _claimed)::double precision / _per_lane);
     _shares := null;
-    -- Pick. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
+    -- 2. Pick the turns. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
     -- last of these has had its first.
     if cardinality(_kinds) = 1 and not _settings then
       select array_agg(lane.tenant), array_agg(lane.pass), array_agg(lane.head_at), array_agg(lane.head_id)
@@ -379,9 +203,9 @@ begin
         order by ring.pass
         limit _turns
       ) as lane;
-      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _quantum then
+      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _per_lane then
         _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
-        _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _quantum end, array[cardinality(_tenants)]);
+        _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _per_lane end, array[cardinality(_tenants)]);
         _lane_tenants := _tenants;
         _lane_kinds := array_fill(_kinds[1], array[cardinality(_tenants)]);
         _lane_quotas := _shares;
@@ -389,7 +213,7 @@ begin
     end if;
     if _shares is null then
       select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
-      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _quantum) as pick;
+      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _per_lane) as pick;
       select split.tenants, split.kinds, split.quotas, split.head_ats, split.head_ids
       into _lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids
       from :schema.split_v1(_queue, _kinds, _tenants, _shares) as split;
@@ -402,7 +226,7 @@ begin
       continue;
     end if;
 
-    -- Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
+    -- 3. Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
     with marked as (
       update :schema.job
       set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
@@ -423,7 +247,7 @@ begin
       ))
       returning job.kind, job.tenant, job.order_at, job.id
     )
-    select coalesce(sum(lane.jobs), 0), array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant),
+    select coalesce(sum(lane.jobs), 0), array_agg(:schema.lane_name_v1(lane.kind, lane.tenant)),
            array_agg(lane.tenant), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
     into _taken, _served, _served_tenants, _served_jobs, _served_head_ats, _served_head_ids
     from (
@@ -435,24 +259,25 @@ begin
     ) as lane;
     _claimed := _claimed + _taken;
 
-    -- A lane that gave less than its quota has nothing more to give now, whatever the index still shows. Where lanes are shallow,
-    -- those that gave their last job are looked for too; elsewhere it is cheaper that their next turn finds out.
-    _short := null;
-    if _claimed < _count or _shallow then
-      _short := array(
+    -- 4. Find the lanes that are spent. One that gave less than its quota has nothing more to give now, whatever the index still
+    -- shows. Where lanes are shallow, those that gave their last job are looked for too; elsewhere it is cheaper that their next
+    -- turn finds out.
+    _spent := null;
+    if _claimed < _count or _looked_again then
+      _spent := array(
         select lane.name
         from (
-          select length(picked.kind) || ':' || picked.kind || picked.tenant as name, picked.*
+          select :schema.lane_name_v1(picked.kind, picked.tenant) as name, picked.*
           from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
             as picked (tenant, kind, quota, head_at, head_id)
         ) as lane
         -- A batch that is full may have been cut before the lane was through.
-        where _claimed < _count and lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0)
-          or _shallow and not exists (
+        where (_claimed < _count and lane.quota > coalesce(_served_jobs[array_position(_served, lane.name)], 0))
+          or (_looked_again and not exists (
             select from :schema.job
             where job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
               and (job.order_at, job.id) >= (lane.head_at, lane.head_id)
-          )
+          ))
       );
     end if;
     if cardinality(_kinds) > 1 then
@@ -464,14 +289,14 @@ begin
       ) as served;
     end if;
 
-    -- Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
+    -- 5. Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
     -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
     set pass = ring.pass + coalesce(_served_jobs[array_position(_served_tenants, ring.tenant)], 0)
                            / _weights[array_position(_tenants, ring.tenant)],
-        head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
-        head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
-        ready = _short is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_short)
+        head_at = coalesce(_served_head_ats[array_position(_served, :schema.lane_name_v1(ring.kind, ring.tenant))], ring.head_at),
+        head_id = coalesce(_served_head_ids[array_position(_served, :schema.lane_name_v1(ring.kind, ring.tenant))], ring.head_id),
+        ready = _spent is null or :schema.lane_name_v1(ring.kind, ring.tenant) <> all (_spent)
     where ring.ready and ring.kind = any (_kinds) and ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
@@ -482,10 +307,10 @@ begin
       ) as lane
     ));
 
-    -- Where lanes are shallow, one turn for each two or three jobs would take many rounds.
+    -- Where lanes are shallow, look at more of them for less from each.
     if _claimed < _count then
-      _quantum := least(_quantum, greatest(1, _taken / cardinality(_lane_tenants)));
-      _shallow := true;
+      _per_lane := least(_per_lane, greatest(1, _taken / cardinality(_lane_tenants)));
+      _looked_again := true;
     end if;
   end loop;
   return _claimed;

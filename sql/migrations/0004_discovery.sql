@@ -1,0 +1,192 @@
+-- breaking: no
+-- Discovery: which lanes (tenant and kind) of a queue have work, without enqueue or settle ever touching a row of the ring. Everything
+-- here runs inside a claim that holds the queue's lock, so nobody else writes the ring.
+--
+-- Signals.    Enqueue appends a signal, which the next claim folds in. A signal can be missing when
+--             a lane was emptied while the enqueue was in flight, so a walk along the claim index heals: a few probes a
+--             claim, and all the way round before a claim reports that there is less than was asked for.
+-- Heads.      The index entries of jobs that are gone stay until a vacuum, or for as long as an old snapshot needs them, and a
+--             scan from the start of a lane would step over all of them at every claim. So a lane remembers how far it was
+--             taken, and is looked through from there. What arrives before that place (a higher priority, a release, a commit
+--             that came late) is signalled, or found by the walk, and sets the lane back.
+--
+-- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
+
+-- What a lane is called where one text must stand for both: the length keeps any two apart.
+create function :schema.lane_name_v1(_kind text, _tenant text) returns text
+language sql immutable parallel safe
+as $tenantry$ select length(_kind) || ':' || _kind || _tenant $tenantry$;
+
+-- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
+create function :schema.promote_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _due_kinds text[];
+  _due_tenants text[];
+  _due_order_ats timestamptz[];
+begin
+  with promoted as (
+    update :schema.job set state = 'available'
+    where job.state = 'scheduled' and job.id = any (array(
+      select due.id
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select job.id
+        from :schema.job
+        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= _now
+        order by job.run_at, job.id
+        limit 200
+        for no key update skip locked
+      ) as due
+    ))
+    returning job.kind, job.tenant, job.order_at
+  )
+  select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
+  into _due_kinds, _due_tenants, _due_order_ats
+  from promoted;
+  if _due_kinds is not null then
+    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
+  end if;
+end $tenantry$;
+
+-- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.
+create function :schema.enter_ring_v1(
+  _queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[], _lane_order_ats timestamptz[]
+) returns void
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision;
+begin
+  -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
+  select min(head.pass) into _floor
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    select ring.pass from :schema.ring
+    where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
+    order by ring.pass limit 1
+  ) as head;
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.pass from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
+      order by ring.pass desc limit 1
+    ) as tail;
+  end if;
+
+  insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
+  select _queue, lane.tenant, lane.kind,
+         greatest(_floor, 0, 
+           (select max(own.pass) from :schema.ring as own
+            where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
+         true, lane.order_at, 0
+  from (
+    select given.kind, given.tenant, min(given.order_at) as order_at
+    from unnest(_lane_kinds, _lane_tenants, _lane_order_ats) as given (kind, tenant, order_at)
+    group by given.kind, given.tenant
+  ) as lane
+  on conflict (queue, tenant, kind) do update
+  set ready = true,
+      pass = case when ring.ready then ring.pass else excluded.pass end,
+      head_at = least(ring.head_at, excluded.head_at),
+      head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end;
+end $tenantry$;
+
+-- Folds up to 256 signals of the kinds into the ring.
+create function :schema.fold_signals_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _lane_kinds text[];
+  _lane_tenants text[];
+  _lane_order_ats timestamptz[];
+begin
+  with folded as (
+    delete from :schema.signal
+    where signal.ctid = any (array(
+      select head.ctid
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select oldest.ctid
+        from :schema.signal as oldest
+        where oldest.queue = _queue and oldest.kind = wanted.kind
+        order by oldest.id
+        limit 256
+      ) as head
+      limit 256
+    ))
+    returning signal.kind, signal.tenant, signal.order_at
+  )
+  select array_agg(folded.kind), array_agg(folded.tenant), array_agg(folded.order_at)
+  into _lane_kinds, _lane_tenants, _lane_order_ats
+  from folded;
+  if _lane_kinds is not null then
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
+  end if;
+end $tenantry$;
+
+-- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
+-- available jobs, one index probe each. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
+create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
+language plpgsql
+as $tenantry$
+declare
+  _kind text;
+  _from text;
+  _tenants text[];
+  _order_ats timestamptz[];
+  _ids bigint[];
+  _came_round boolean;
+  _lane_kinds text[] := '{}';
+  _lane_tenants text[] := '{}';
+  _lane_order_ats timestamptz[] := '{}';
+begin
+  foreach _kind in array _kinds loop
+    _from := '';
+    if not _from_start then
+      select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = _kind;
+    end if;
+    with recursive hop as (
+      select _from collate "C" as tenant, null::timestamptz as order_at, null::bigint as id
+      union all
+      select next.tenant, next.order_at, next.id
+      from hop
+      cross join lateral (
+        select job.tenant, job.order_at, job.id
+        from :schema.job
+        where job.queue = _queue and job.kind = _kind and job.state = 'available' and job.tenant > hop.tenant
+        order by job.tenant, job.order_at, job.id
+        limit 1
+      ) as next
+    )
+    select array_agg(hop.tenant), array_agg(hop.order_at), array_agg(hop.id) into _tenants, _order_ats, _ids
+    from (select hop.tenant, hop.order_at, hop.id from hop limit _hops + 1) as hop;
+    _came_round := cardinality(_tenants) <= _hops;
+
+    insert into :schema.walk as walk (queue, kind, tenant, walk_at)
+    values (_queue, _kind, case when _came_round then '' else _tenants[_hops + 1] end,
+      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
+    on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
+
+    select array_agg(found.tenant), array_agg(found.order_at) into _tenants, _order_ats
+    from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
+    where found.id is not null and not exists (
+      select from :schema.ring
+      where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
+        and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
+    );
+    if _tenants is not null then
+      _lane_tenants := _lane_tenants || _tenants;
+      _lane_order_ats := _lane_order_ats || _order_ats;
+      _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
+    end if;
+  end loop;
+  if cardinality(_lane_kinds) > 0 then
+    perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
+  end if;
+  return cardinality(_lane_kinds);
+end $tenantry$;
