@@ -123,6 +123,18 @@ test.each(['snooze', 'cancel', 'discard'] as const)(
   },
 )
 
+test('a worker that does not take the queue of a definition says so when it starts', async () => {
+  const { worker, log } = setUp({ queue: 'default' })
+  worker.handle(job, async () => {})
+  worker.handle(defineJob({ kind: 'report', queue: 'elsewhere' }), async () => {})
+  await worker.start()
+  expect(log).toEqual([
+    'kind "report" is enqueued to "elsewhere" by default, but this worker takes "default"; ' +
+      'pass { queue: "elsewhere" } to tenantry.worker() unless its jobs are enqueued with another queue',
+  ])
+  await worker.stop()
+})
+
 test('jobs are claimed, run with at most the given concurrency, and completed', async () => {
   const { worker, store, enqueue } = setUp({ concurrency: 3 })
   let running = 0

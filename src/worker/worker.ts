@@ -181,6 +181,21 @@ export class Worker {
     await this.#runtime.start()
     const { queues, concurrency, listen } = this.#options
     this.#dependencies.log.info('the worker has started', { queues, kinds, concurrency, listen })
+    this.#warnOfOtherQueues(kinds)
+  }
+
+  /** Not refused: the jobs may be enqueued with `queue`, or by SQL. Yet most often a worker that waits for ever is the reason. */
+  #warnOfOtherQueues(kinds: readonly string[]): void {
+    const { queues } = this.#options
+    for (const kind of kinds) {
+      const queue = this.#handlers.get(kind)?.definition.queue
+      if (queue === undefined || queues.includes(queue)) continue
+      const text =
+        `kind ${JSON.stringify(kind)} is enqueued to ${JSON.stringify(queue)} by default, but this worker takes ` +
+        `${queues.map((name) => JSON.stringify(name)).join(', ')}; pass { queue: ${JSON.stringify(queue)} } to ` +
+        'tenantry.worker() unless its jobs are enqueued with another queue'
+      this.#dependencies.log.warn(text)
+    }
   }
 
   #beginStop(): Promise<ShutdownReport> {
@@ -196,7 +211,8 @@ export class Worker {
     if (this.#runtime) report = await this.#runtime.stop()
     else await within(CLOSE_WAIT_MS, close)
     this.#state = 'stopped'
-    log.info('the worker has stopped', { ...report })
+    if (this.#runtime) log.info('the worker has stopped', { ...report })
+    else log.info('the worker was stopped before it had started')
     return report
   }
 
