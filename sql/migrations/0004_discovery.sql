@@ -12,11 +12,6 @@
 --
 -- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
 
--- What a lane is called where one text must stand for both: the length keeps any two apart.
-create function :schema.lane_name_v1(_kind text, _tenant text) returns text
-language sql immutable parallel safe
-as $tenantry$ select length(_kind) || ':' || _kind || _tenant $tenantry$;
-
 -- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
 create function :schema.promote_v1(_queue text, _kinds text[]) returns void
 language plpgsql
