@@ -124,12 +124,13 @@ begin
   end if;
 end $tenantry$;
 
--- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants that have
--- available jobs, one index probe each. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
-create function :schema.walk_v1(_queue text, _kinds text[], _hops integer, _from_start boolean) returns integer
+-- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants in all that
+-- have available jobs, one index probe each, and a few of each kind in any case. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
+create function :schema.walk_v1(_queue text, _kinds text[], _hops_in_all integer, _from_start boolean) returns integer
 language plpgsql
 as $tenantry$
 declare
+  _hops integer := greatest(8, _hops_in_all / greatest(1, cardinality(_kinds)));
   _kind text;
   _from text;
   _tenants text[];
