@@ -40,6 +40,6 @@ export async function endClient(client: pg.Client): Promise<void> {
 }
 
 /** Closes the socket. What was sent and not answered is rejected; whether it ran is unknown. */
-export function destroyClient(client: pg.Client): void {
+export function destroyClient(client: Pick<pg.Client, 'connection'>): void {
   client.connection.stream.destroy()
 }

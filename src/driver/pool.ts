@@ -1,12 +1,16 @@
 import pg from 'pg'
+import { delay } from '../clock.js'
 import { TenantryError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
-import { clientConfig } from './client.js'
+import { clientConfig, destroyClient } from './client.js'
 import { leavesSessionUsable } from './pg-errors.js'
 import { NamedStatements, QUERY_DEADLINE_MS, type SqlQuery, send, type TextRow } from './statement.js'
 
 /** Enough for enqueues and for handlers that settle in a transaction; the hot path has a connection of its own. */
 const SIZE_DEFAULT = 10
+
+/** How long what is under way may take at the end. A handler's transaction that outlives its worker may take for ever. */
+const END_WAIT_MS = 5_000
 
 export interface DatabasePoolOptions {
   /** Connections of our own, made with this. Either `client` or `pool`. */
@@ -18,6 +22,8 @@ export interface DatabasePoolOptions {
   readonly logger?: Logger
   /** For the reply to one query. Default 15 s. Transactions are not bounded: what is in them belongs to the caller. */
   readonly queryDeadlineMs?: number
+  /** How long `end` waits for connections that are in use. Default 5 s. */
+  readonly endWaitMs?: number
 }
 
 /** Connections for what may take its time or is the caller's own: enqueues, handlers' transactions, inspection. */
@@ -27,6 +33,9 @@ export class DatabasePool {
   readonly #statements: NamedStatements
   readonly #logger: Logger
   readonly #deadlineMs: number
+  readonly #endWaitMs: number
+  /** Clients that are in use. */
+  readonly #borrowed = new Set<pg.PoolClient>()
   readonly #onIdleError = (error: Error) =>
     this.#logger.debug('an idle connection of the pool was lost', { error: error.message })
   #ended: Promise<void> | undefined
@@ -34,6 +43,7 @@ export class DatabasePool {
   constructor(options: DatabasePoolOptions) {
     this.#logger = options.logger ?? silentLogger
     this.#deadlineMs = options.queryDeadlineMs ?? QUERY_DEADLINE_MS
+    this.#endWaitMs = options.endWaitMs ?? END_WAIT_MS
     this.#statements = new NamedStatements(this.#logger)
     this.#isOurs = options.pool === undefined
     this.#pool = options.pool ?? createPool(options)
@@ -71,12 +81,23 @@ export class DatabasePool {
     return this.#borrow(run, leavesSessionUsable)
   }
 
-  /** Waits for what is under way. The application's pool is left open. */
+  /**
+   * Waits for what is under way, then closes the connections that are still in use: what runs on them is rejected and
+   * rolled back. Always resolves. The application's pool is left open.
+   */
   async end(): Promise<void> {
-    this.#ended ??= this.#isOurs ? this.#pool.end() : Promise.resolve()
+    this.#ended ??= this.#isOurs ? this.#endOurs() : Promise.resolve()
     await this.#ended
     // Connections of ours that are still closing may break, and need the listener to the last.
     if (!this.#isOurs) this.#pool.removeListener('error', this.#onIdleError)
+  }
+
+  async #endOurs(): Promise<void> {
+    const waited = new AbortController()
+    const closed = this.#pool.end().finally(() => waited.abort())
+    await Promise.race([closed, delay(this.#endWaitMs, waited.signal)])
+    // node-postgres's end() waits for these for as long as they are in use, so we do not wait for it any more.
+    for (const client of this.#borrowed) destroyClient(client)
   }
 
   async #borrow<T>(run: (client: pg.PoolClient) => Promise<T>, isUsable: (error: unknown) => boolean): Promise<T> {
@@ -87,12 +108,14 @@ export class DatabasePool {
       usable = false
     }
     client.on('error', onError)
+    this.#borrowed.add(client)
     try {
       return await run(client)
     } catch (error) {
       usable &&= isUsable(error)
       throw error
     } finally {
+      this.#borrowed.delete(client)
       client.removeListener('error', onError)
       client.release(!usable || isInTransaction(client))
     }

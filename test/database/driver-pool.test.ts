@@ -154,6 +154,44 @@ test('a transaction that its own function ended with a new one is not left open 
   expect(await things()).toEqual([2])
 })
 
+test('an end does not wait for ever for a transaction that never ends, and rolls it back', async () => {
+  const { quoted, query, things } = await schemaWithThings()
+  const pool = poolFor({ endWaitMs: 50 })
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let begun = (_pid: number) => {}
+  const pid = new Promise<number>((resolve) => {
+    begun = resolve
+  })
+  const stuck = pool.transaction(async (client) => {
+    await client.query(`insert into ${quoted}.thing values (1)`)
+    begun((await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid ?? 0)
+    await released
+  })
+  const session = await pid
+  await pool.end()
+  await until(async () => (await query('select from pg_stat_activity where pid = $1', [session])).length === 0, {
+    until: 'the session is gone',
+  })
+  release()
+  expect(classify(await stuck.catch((reason: unknown) => reason))).toBe('unreachable')
+  expect(await things()).toEqual([])
+})
+
+test('an end waits for the transaction that is under way', async () => {
+  const { quoted, things } = await schemaWithThings()
+  const pool = poolFor()
+  let ended: Promise<void> | undefined
+  await pool.transaction(async (client) => {
+    ended = pool.end()
+    await client.query(`insert into ${quoted}.thing values (1)`)
+  })
+  await ended
+  expect(await things()).toEqual([1])
+})
+
 test("an application's pool is used and never ended (B86)", async () => {
   const shared = applicationPool()
   const pool = poolFor({ pool: shared })
