@@ -1600,7 +1600,10 @@ order by known.name`,
   prune_ring: `select :schema.prune_ring_v1($1::integer) as forgotten`,
   heal_leases: `select :schema.heal_leases_v1() as healed`,
   channel: `select :schema.channel_v1() as channel`,
-  configure_queue: `insert into :schema.queue as queue (name, strategy, history)
+  configure_queue: `with forgotten as (
+  delete from :schema.walk where walk.queue = $1::text and $2::text is not null
+)
+insert into :schema.queue as queue (name, strategy, history)
 values ($1::text, coalesce($2::text, 'fair'), coalesce($3::text, 'keep'))
 on conflict (name) do update
 set strategy = coalesce($2::text, queue.strategy), history = coalesce($3::text, queue.history)
