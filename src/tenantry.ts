@@ -1,4 +1,5 @@
 import { type ResolvedTenantryOptions, resolveOptions, type TenantryOptions } from './config.js'
+import { toTenantryError } from './driver/pg-errors.js'
 import { DatabasePool } from './driver/pool.js'
 import type { SqlQuery } from './driver/statement.js'
 import type { JobDefinition } from './job/define-job.js'
@@ -39,15 +40,19 @@ export class Tenantry {
 
   constructor(options: TenantryOptions = {}) {
     this.#options = resolveOptions(options)
-    const { client, pool, poolMax, schema, logger } = this.#options
+    const { client, pool, poolMax, schema, connectionHint, logger } = this.#options
     this.#pool = new DatabasePool(pool ? { pool, logger } : { client, max: poolMax, logger })
-    this.#store = new PgStore(poolSession(this.#pool), schema)
+    this.#store = new PgStore(poolSession(this.#pool), schema, connectionHint)
   }
 
   /** Creates or upgrades the schema. Any number of processes may call it at once: one does the work, the others wait. */
   async migrate(): Promise<{ readonly applied: readonly number[] }> {
-    const { schema, logger } = this.#options
-    return this.#pool.session((client) => migrate(client, { schema, logger }))
+    const { schema, connectionHint, logger } = this.#options
+    try {
+      return await this.#pool.session((client) => migrate(client, { schema, logger }))
+    } catch (error) {
+      throw toTenantryError(error, schema, connectionHint)
+    }
   }
 
   /**

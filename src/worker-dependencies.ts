@@ -19,15 +19,15 @@ export function workerDependencies(
   pool: DatabasePool,
   worker: WorkerOptions,
 ): WorkerDependencies {
-  const { client, schema, logger } = options
+  const { client, schema, connectionHint, logger } = options
   const claims = new Connection({ client, logger })
   const settles = new Connection({ client, logger })
-  const claimStore = new PgStore(claims, schema)
+  const claimStore = new PgStore(claims, schema, connectionHint)
   const hints = worker.listen === false ? undefined : new QueueHints()
   let listener: NotificationConnection | undefined
   return {
     claimStore,
-    settleStore: new PgStore(settles, schema),
+    settleStore: new PgStore(settles, schema, connectionHint),
     transactions: pool,
     notifications: hints,
     checkReady: async () => {

@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 export async function withSession<T>(edge: Edge, use: (session: pg.Client) => Promise<T>): Promise<T> {
   const connection = connectionFrom(edge.environment)
   const session = new pg.Client({
-    ...(connection.connectionString !== undefined && { connectionString: connection.connectionString }),
+    ...named(connection),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: 'tenantry',
   })
@@ -35,7 +35,7 @@ export async function withTenantry<T>(
 ): Promise<T> {
   const connection = connectionFrom(edge.environment)
   const schema = schemaFrom(options.schema, edge.environment)
-  const tenantry = new Tenantry({ connectionString: connection.connectionString, schema })
+  const tenantry = new Tenantry({ ...named(connection), schema })
   try {
     return await interruptible(edge, use(tenantry))
   } catch (error) {
@@ -46,6 +46,10 @@ export async function withTenantry<T>(
     const closed = tenantry.close().catch(() => {})
     if (!edge.signal.aborted) await closed
   }
+}
+
+function named({ connectionString }: Connection) {
+  return connectionString === undefined ? {} : { connectionString }
 }
 
 function unreachable({ description }: Connection, why: string): string {

@@ -108,10 +108,22 @@ export function isStatementTaken(error: unknown): boolean {
 /** Undefined table, schema, function or column: what a statement of ours meets in a schema that it was not made for. */
 const MISSING = ['42P01', '3F000', '42883', '42703']
 
-/** What an error of one of our own statements is to the user. `cause` keeps what the database said. */
-export function toTenantryError(error: unknown, schema: string): TenantryError {
+/** The server is there and lets nobody in: class 28, no such database, or a password that it asks for and we have not. */
+function isLoginRefused(error: unknown): boolean {
+  return causesOf(error).some((cause) => {
+    const code = codeOf(cause) ?? ''
+    return /^28...$/.test(code) || code === '3D000' || (cause instanceof Error && cause.message.startsWith('SASL: '))
+  })
+}
+
+/**
+ * What an error of one of our own statements is to the user. `cause` keeps what the database said. `hint` is what we know
+ * about where we connect to, for the errors that may be due to that.
+ */
+export function toTenantryError(error: unknown, schema: string, hint?: string): TenantryError {
   if (error instanceof TenantryError) return error
   const options = { cause: error }
+  const hinted = hint === undefined ? '' : `; ${hint}`
   if (MISSING.includes(codeOf(error) ?? '')) {
     return new TenantryError(
       'MIGRATION_REQUIRED',
@@ -121,7 +133,11 @@ export function toTenantryError(error: unknown, schema: string): TenantryError {
     )
   }
   if (classify(error) === 'unreachable') {
-    return new TenantryError('DATABASE_UNREACHABLE', `the database cannot be reached; ${textOf(error)}`, options)
+    const message = `the database cannot be reached; ${textOf(error)}${hinted}`
+    return new TenantryError('DATABASE_UNREACHABLE', message, options)
+  }
+  if (isLoginRefused(error)) {
+    return new TenantryError('QUERY_FAILED', `the database refuses the login; ${textOf(error)}${hinted}`, options)
   }
   return new TenantryError('QUERY_FAILED', `a statement of tenantry failed; ${textOf(error)}`, options)
 }

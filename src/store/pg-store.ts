@@ -35,13 +35,16 @@ const AS_TEXT = { getTypeParser: () => (value: string) => value }
 export class PgStore implements Store {
   readonly #session: Session
   readonly #schema: string
+  readonly #hint: string | undefined
   readonly #statements: Statements
   /** Set when the role's default isolation level turned out to be another one. */
   #setsIsolation = false
 
-  constructor(session: Session, schema: string) {
+  /** `hint`: see `toTenantryError`. */
+  constructor(session: Session, schema: string, hint?: string) {
     this.#session = session
     this.#schema = schema
+    this.#hint = hint
     this.#statements = statements(schema)
   }
 
@@ -260,7 +263,7 @@ export class PgStore implements Store {
   }
 
   #translated(error: unknown): unknown {
-    return toTenantryError(error, this.#schema)
+    return toTenantryError(error, this.#schema, this.#hint)
   }
 }
 
