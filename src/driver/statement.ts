@@ -44,6 +44,8 @@ export class NamedStatements {
   readonly #logger: Logger
   /** What each session has run under a name. Unknown afterwards means that the session is not the one we think. */
   readonly #proven = new WeakMap<pg.ClientBase, Set<string>>()
+  /** Sessions that keep plans of an older schema: they go on without names until they end. */
+  readonly #stale = new WeakSet<pg.ClientBase>()
   #enabled = true
 
   constructor(logger: Logger) {
@@ -51,11 +53,13 @@ export class NamedStatements {
   }
 
   /**
-   * Sends all at once, each a transaction of its own. From the first on whose name was refused they are sent again,
-   * without names: so what stands behind another must do no harm when it runs twice.
+   * Sends all at once, each a transaction of its own unless the caller sends its `begin` and `commit`. From the first on
+   * whose name was refused, or from the beginning of its transaction, they are sent again, without names: so what stands
+   * behind another must do no harm when it runs twice.
    */
   async exchange(client: pg.ClientBase, queries: readonly SqlQuery[]): Promise<readonly Settled[]> {
-    const sent = queries.map((query) => (this.#enabled ? query : withoutName(query)))
+    const named = this.#enabled && !this.#stale.has(client)
+    const sent = queries.map((query) => (named ? query : withoutName(query)))
     const results = await Promise.allSettled(sent.map((query) => send(client, query)))
     const refused = results.findIndex((result, index) => {
       if (result.status === 'rejected') return this.#isRefused(client, sent[index]?.name, result.reason)
@@ -63,8 +67,9 @@ export class NamedStatements {
       return false
     })
     if (refused === -1) return results
-    const again = await Promise.allSettled(queries.slice(refused).map((query) => send(client, withoutName(query))))
-    return [...results.slice(0, refused), ...again]
+    const from = transactionStart(queries, refused)
+    const again = await Promise.allSettled(queries.slice(from).map((query) => send(client, withoutName(query))))
+    return [...results.slice(0, from), ...again]
   }
 
   #prove(client: pg.ClientBase, name: string | undefined): void {
@@ -76,7 +81,10 @@ export class NamedStatements {
   /** Whether nothing was run, and only because of the name. */
   #isRefused(client: pg.ClientBase, name: string | undefined, error: unknown): boolean {
     if (name === undefined) return false
-    if (isStalePlan(error)) return true
+    if (isStalePlan(error)) {
+      this.#stale.add(client)
+      return true
+    }
     if (isStatementUnknown(error)) {
       // Also the fate of one that was sent behind the statement which should have been prepared, but failed.
       if (this.#proven.get(client)?.has(name)) this.#giveUpNames(error)
@@ -98,6 +106,16 @@ export class NamedStatements {
       { error: error instanceof Error ? error.message : String(error) },
     )
   }
+}
+
+/** Where the transaction begins that the query at `index` is in: at itself, unless an explicit `begin` stands before it. */
+function transactionStart(queries: readonly SqlQuery[], index: number): number {
+  for (let at = index; at >= 0; at--) {
+    const text = queries[at]?.text ?? ''
+    if (/^begin\b/i.test(text)) return at
+    if (/^commit\b/i.test(text)) return index
+  }
+  return index
 }
 
 function withoutName({ text, values, deadlineMs }: SqlQuery): SqlQuery {

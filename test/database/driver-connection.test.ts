@@ -272,3 +272,23 @@ test('a table that a migration changed under a prepared statement is read with i
   rows.push(...(await connection.query(read)))
   expect(rows).toEqual([{ id: '1' }, { id: '1', extra: 'new' }, { id: '1', extra: 'new' }])
 })
+
+test('a refused name inside an explicit transaction is sent again from its begin, so that its level still holds (B78, B73)', async () => {
+  const { connectionString } = await createSchema({ migrated: false })
+  const connection = new Connection({
+    client: { connectionString, options: '-c default_transaction_isolation=serializable' },
+  })
+  const level = { name: 'level', text: `select current_setting('transaction_isolation') as level` }
+  const inTransaction = [{ text: 'begin isolation level read committed' }, level, { text: 'commit' }, level]
+  try {
+    const levels = async () =>
+      (await connection.pipeline(inTransaction)).map((result) =>
+        result.status === 'fulfilled' ? (result.value[0]?.['level'] ?? null) : String(result.reason),
+      )
+    expect(await levels()).toEqual([null, 'read committed', null, 'serializable'])
+    await connection.query({ text: 'deallocate all' })
+    expect(await levels()).toEqual([null, 'read committed', null, 'serializable'])
+  } finally {
+    await connection.stop()
+  }
+})
