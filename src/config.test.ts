@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
+import pg from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
 import { resolveOptions } from './config.js'
+import { createClient } from './driver/client.js'
 import { toTenantryError } from './driver/pg-errors.js'
 import { Tenantry } from './tenantry.js'
 
@@ -32,5 +34,26 @@ test('a migration of a database that is not there rejects as an enqueue does, wi
     name: 'TenantryError',
     code: 'DATABASE_UNREACHABLE',
     message: 'the database cannot be reached; connect ECONNREFUSED 127.0.0.1:1',
+  })
+})
+
+test("workers connect with the password of the application's pool, which node-postgres hides", async () => {
+  const pool = new pg.Pool({ host: 'db.example.com', user: 'app', password: 'secret' })
+  onTestFinished(() => pool.end())
+  for (const options of [{ pool }, { connection: pool.options }]) {
+    const { client, listenClient } = resolveOptions(options)
+    for (const config of [client, listenClient]) {
+      expect(createClient({ ...config, pipeline: true })).toMatchObject({
+        host: 'db.example.com',
+        user: 'app',
+        password: 'secret',
+      })
+    }
+  }
+})
+
+test('without a password node-postgres finds one for itself', () => {
+  expect(resolveOptions({ connectionString: 'postgres://db.example.com/app' }).client).toEqual({
+    connectionString: 'postgres://db.example.com/app',
   })
 })

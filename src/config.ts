@@ -60,7 +60,7 @@ export function resolveOptions(options: TenantryOptions): ResolvedTenantryOption
     throw new ConfigurationError('connectionString and connection are both given; give one of them')
   }
   checkSchemaName(schema)
-  const client = connection ?? (connectionString !== undefined ? { connectionString } : (pool?.options ?? {}))
+  const client = visible(connection ?? (connectionString !== undefined ? { connectionString } : (pool?.options ?? {})))
   return Object.freeze({
     client,
     listenClient:
@@ -82,4 +82,9 @@ function hintOf(options: TenantryOptions): string | undefined {
   const isForgotten = 'connectionString' in options && options.connectionString === undefined
   if (!isForgotten || options.connection !== undefined || options.pool !== undefined) return undefined
   return 'connectionString is undefined (is DATABASE_URL set?)'
+}
+
+/** A copy that can be copied again: node-postgres hides the password of a pool from every spread. */
+function visible(client: pg.ClientConfig): pg.ClientConfig {
+  return 'password' in client ? { ...client, password: client.password } : { ...client }
 }

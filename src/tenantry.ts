@@ -10,7 +10,7 @@ import { migrate } from './store/migrate.js'
 import { PgStore } from './store/pg-store.js'
 import { HISTORY_MODES, type Queryable, type QueueSettings, STRATEGIES } from './store/store.js'
 import { transactionOption } from './transaction-option.js'
-import type { WorkerOptions } from './worker/options.js'
+import { resolveWorkerOptions, type WorkerOptions } from './worker/options.js'
 import { Worker } from './worker/worker.js'
 import { workerDependencies } from './worker-dependencies.js'
 
@@ -78,7 +78,8 @@ export class Tenantry {
     const transaction = transactionOption(options.transaction)
     if (!Array.isArray(jobs)) throw expected('the first argument of enqueueMany', 'an array of jobs', jobs)
     const rows = []
-    for (const { definition, payload, ...rest } of jobs) {
+    for (const [index, job] of jobs.entries()) {
+      const { definition, payload, ...rest } = checkJob(job, index)
       rows.push(await newJob(definition, payload, rest, this.#options))
     }
     return this.#store.enqueue(rows, transaction)
@@ -86,7 +87,8 @@ export class Tenantry {
 
   /** Makes a worker; register its handlers, then start it. */
   worker(options: WorkerOptions = {}): Worker {
-    const worker = new Worker(options, workerDependencies(this.#options, this.#pool, options))
+    const settings = resolveWorkerOptions(options)
+    const worker = new Worker(settings, workerDependencies(this.#options, this.#pool, settings))
     this.#workers.add(worker)
     return worker
   }
@@ -127,6 +129,11 @@ export class Tenantry {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
+}
+
+function checkJob<Input>(job: JobToEnqueue<Input>, index: number): JobToEnqueue<Input> {
+  if (typeof job === 'object' && job !== null) return job
+  throw expected(`job ${index} of enqueueMany`, 'an object with definition, payload and tenant', job)
 }
 
 /** The pool as the store sees it. */

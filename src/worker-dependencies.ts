@@ -7,7 +7,7 @@ import type { DatabasePool } from './driver/pool.js'
 import { QueueHints } from './notify/queue-hints.js'
 import { systemRandom } from './random.js'
 import { PgStore } from './store/pg-store.js'
-import type { WorkerOptions } from './worker/options.js'
+import type { ResolvedWorkerOptions } from './worker/options.js'
 import type { WorkerDependencies } from './worker/worker.js'
 
 /**
@@ -17,13 +17,13 @@ import type { WorkerDependencies } from './worker/worker.js'
 export function workerDependencies(
   options: ResolvedTenantryOptions,
   pool: DatabasePool,
-  worker: WorkerOptions,
+  worker: Pick<ResolvedWorkerOptions, 'listen'>,
 ): WorkerDependencies {
   const { client, schema, connectionHint, logger } = options
   const claims = new Connection({ client, logger })
   const settles = new Connection({ client, logger })
   const claimStore = new PgStore(claims, schema, connectionHint)
-  const hints = worker.listen === false ? undefined : new QueueHints()
+  const hints = worker.listen ? new QueueHints() : undefined
   let listener: NotificationConnection | undefined
   return {
     claimStore,

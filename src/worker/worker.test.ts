@@ -11,7 +11,7 @@ import { systemRandom } from '../random.js'
 import type { ClaimRequest, Store } from '../store/store.js'
 import type { BatchContext } from './context.js'
 import type { BatchJobResult } from './handlers.js'
-import type { WorkerOptions } from './options.js'
+import { resolveWorkerOptions, type WorkerOptions } from './options.js'
 import { Worker, type WorkerDependencies } from './worker.js'
 
 beforeEach(() => {
@@ -52,7 +52,7 @@ function setUp(options: WorkerOptions = {}, replaced: Partial<WorkerDependencies
   }
   const events: string[] = []
   const worker = new Worker(
-    { observe: { leaseLost: ({ jobId }) => events.push(`lost ${jobId}`) }, ...options },
+    resolveWorkerOptions({ observe: { leaseLost: ({ jobId }) => events.push(`lost ${jobId}`) }, ...options }),
     {
       claimStore: counted,
       settleStore: counted,

@@ -9,7 +9,7 @@ import type { Store } from '../store/store.js'
 import { describeError } from './error-log.js'
 import { type BatchHandler, type BatchOptions, Handlers, type JobHandler } from './handlers.js'
 import type { TransactionSource } from './job-transaction.js'
-import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './options.js'
+import type { ResolvedWorkerOptions } from './options.js'
 import { CLOSE_WAIT_MS, type ShutdownReport, within } from './shutdown.js'
 import { type SignalHost, Signals } from './signals.js'
 import { WorkerRuntime } from './worker-runtime.js'
@@ -75,8 +75,8 @@ export class Worker {
   #started: Promise<void> | undefined
   #stopped: Promise<ShutdownReport> | undefined
 
-  constructor(options: WorkerOptions, dependencies: WorkerDependencies) {
-    this.#options = resolveWorkerOptions(options)
+  constructor(options: ResolvedWorkerOptions, dependencies: WorkerDependencies) {
+    this.#options = options
     this.#dependencies = dependencies
   }
 
