@@ -3,6 +3,7 @@ import { withScratchDatabase } from '../demo/scratch-database.js'
 import { type ComparedStrategy, type CompareResult, compareStrategies } from '../workload/compare.js'
 import { classOf, countByClass, type Workload } from '../workload/workload.js'
 import { urlFrom } from './connect.js'
+import { explained } from './database-errors.js'
 import { type Edge, stderrColors } from './edge.js'
 import { CommandError, EXIT } from './exit-codes.js'
 import { ProgressBars } from './progress-bars.js'
@@ -39,7 +40,9 @@ export async function compareInTerminal(
       signal: edge.signal,
       onRun: (strategy) => progressOf(edge, command, { workload: options.workload, heading: HEADINGS[strategy] }),
     }),
-  )
+  ).catch((error: unknown) => {
+    throw url ? explained(error, url) : error
+  })
   if (faults.length > 0) throw new CommandError(EXIT.failure, `${faults.join('; ')}; please report this as a bug`)
   return comparison
 }

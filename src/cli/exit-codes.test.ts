@@ -11,6 +11,7 @@ describe('failureOf', () => {
     ['a host that is not known', withCode('ENOTFOUND'), EXIT.unavailable],
     ['a server that starts up', withCode('57P03'), EXIT.unavailable],
     ['a lost connection', withCode('08006'), EXIT.unavailable],
+    ['a socket that is not there', Object.assign(withCode('ENOENT'), { syscall: 'connect' }), EXIT.unavailable],
     ['a wrong password', withCode('28P01'), EXIT.noPermission],
     ['a missing grant', withCode('42501'), EXIT.noPermission],
     ['a database that does not exist', withCode('3D000'), EXIT.configuration],

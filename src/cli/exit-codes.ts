@@ -66,8 +66,10 @@ const NO_PERMISSION = /^(28...|42501)$/
 const NO_SUCH_DATABASE = '3D000'
 
 function byDatabaseCode(error: unknown): ExitCode | undefined {
-  const code = (error as { readonly code?: unknown } | undefined)?.code
+  const { code, syscall } = (error ?? {}) as { readonly code?: unknown; readonly syscall?: unknown }
   if (typeof code !== 'string') return undefined
+  // The Unix socket of a server that does not run.
+  if (code === 'ENOENT' && syscall === 'connect') return EXIT.unavailable
   if (UNREACHABLE.test(code)) return EXIT.unavailable
   if (NO_PERMISSION.test(code)) return EXIT.noPermission
   return code === NO_SUCH_DATABASE ? EXIT.configuration : undefined
@@ -76,7 +78,7 @@ function byDatabaseCode(error: unknown): ExitCode | undefined {
 const CAUSES_MAX = 10
 
 /** The error, its cause, the cause of that, and the parts of aggregates (Node reports one for each address it tried). */
-function causesOf(error: unknown): readonly unknown[] {
+export function causesOf(error: unknown): readonly unknown[] {
   const found: unknown[] = []
   let next: unknown[] = [error]
   while (next.length > 0 && found.length < CAUSES_MAX) {

@@ -53,7 +53,8 @@ describe('readJson', () => {
       'expected --payload to be JSON, but at line 2, column 2 it is not',
     )
     await expect(readJson(edge, '--payload', '@/no/such/file')).rejects.toThrow(
-      /cannot read the file of --payload: ENOENT/,
+      'cannot read the file of --payload: there is no such file',
     )
+    await expect(readJson(edge, '--payload', '@/')).rejects.toThrow('--payload: it is a directory')
   })
 })

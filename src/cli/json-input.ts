@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { describeFileError } from '../file-errors.js'
 import type { Edge } from './edge.js'
 import { CommandError, EXIT } from './exit-codes.js'
 
@@ -25,7 +26,7 @@ async function textOf(edge: Edge, option: string, value: string): Promise<string
   try {
     return await readFile(value.slice(1), 'utf8')
   } catch (error) {
-    throw new CommandError(EXIT.usage, `cannot read the file of ${option}: ${(error as Error).message}`)
+    throw new CommandError(EXIT.usage, `cannot read the file of ${option}: ${describeFileError(error)}`)
   }
 }
 

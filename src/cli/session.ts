@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { Tenantry } from '../tenantry.js'
 import { type Connection, connectionFrom, schemaFrom } from './connect.js'
+import { explained } from './database-errors.js'
 import { type Edge, interruptible } from './edge.js'
-import { CommandError, EXIT, failureOf } from './exit-codes.js'
 
 /** Long enough for a slow network, short enough for a person who mistyped the host. */
 const CONNECT_TIMEOUT_MS = 10_000
@@ -18,8 +18,10 @@ export async function withSession<T>(edge: Edge, use: (session: pg.Client) => Pr
   // A session that breaks fails the query that runs on it; the event must only not end the process.
   session.on('error', () => {})
   try {
-    await interruptible(edge, connect(session, connection))
+    await interruptible(edge, session.connect())
     return await interruptible(edge, use(session))
+  } catch (error) {
+    throw explained(error, connection)
   } finally {
     // Not waited for after an interruption: a query that is still running would hold the end up.
     const ended = session.end().catch(() => {})
@@ -39,9 +41,7 @@ export async function withTenantry<T>(
   try {
     return await interruptible(edge, use(tenantry))
   } catch (error) {
-    const { exitCode, message } = failureOf(error)
-    if (exitCode !== EXIT.unavailable) throw error
-    throw new CommandError(exitCode, unreachable(connection, message), { cause: error })
+    throw explained(error, connection)
   } finally {
     const closed = tenantry.close().catch(() => {})
     if (!edge.signal.aborted) await closed
@@ -50,17 +50,4 @@ export async function withTenantry<T>(
 
 function named({ connectionString }: Connection) {
   return connectionString === undefined ? {} : { connectionString }
-}
-
-function unreachable({ description }: Connection, why: string): string {
-  return `cannot connect to ${description}: ${why}; check that address`
-}
-
-async function connect(session: pg.Client, connection: Connection): Promise<void> {
-  try {
-    await session.connect()
-  } catch (error) {
-    const { exitCode, message } = failureOf(error)
-    throw new CommandError(exitCode, unreachable(connection, message), { cause: error })
-  }
 }

@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { pipeline, type Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createGunzip } from 'node:zlib'
+import { describeFileError } from '../file-errors.js'
 import { WorkloadError } from './workload.js'
 
 /**
@@ -130,6 +131,5 @@ function notSwf(path: string, why: string): WorkloadError {
 }
 
 function unreadable(path: string, error: unknown): WorkloadError {
-  const cause = error instanceof Error ? error.message : String(error)
-  return new WorkloadError(`cannot read ${path}: ${cause}`, { cause: error })
+  return new WorkloadError(`cannot read ${path}: ${describeFileError(error)}`, { cause: error })
 }

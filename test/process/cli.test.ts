@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, inject, it } from 'vitest'
 import { runCommand } from '../support/command-line.js'
 import { createSchema } from '../support/database.js'
+import { createRole } from '../support/role.js'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -82,9 +83,24 @@ describe('errors', () => {
     url.pathname = '/there-is-no-such-database'
     const missing = await runCommand(['migrate'], { environment: { DATABASE_URL: url.href } })
     expect(missing).toMatchObject({ exitCode: 78, stdout: '' })
-    expect(missing.stderr).toContain('there-is-no-such-database')
+    expect(missing.stderr).toContain('; create it: createdb there-is-no-such-database')
     const environment = { DATABASE_URL: inject('databaseUrl') }
     expect(await runCommand(['migrate', '--schema', 'pg_x'], { environment })).toMatchObject({ exitCode: 78 })
+  })
+})
+
+describe('grants', () => {
+  it('that are missing are named by migrate and by demo, with exit code 77', async () => {
+    const created = await createSchema({ migrated: false })
+    const { connectionString } = await createRole(created)
+    const environment = { DATABASE_URL: connectionString }
+    for (const args of [['migrate', '--schema', `${created.schema}_x`], ['demo']]) {
+      const { exitCode, stderr } = await runCommand(args, { environment })
+      expect(exitCode).toBe(77)
+      expect(stderr).toMatch(
+        /permission denied for database .*; grant create on database \S+ to the role; see docs\/operations\.md\n$/,
+      )
+    }
   })
 })
 
