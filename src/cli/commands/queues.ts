@@ -22,8 +22,15 @@ const setCommand: CommandFactory = (edge) =>
   new Command('set')
     .description('set how a queue picks its jobs and what it keeps of them; the rest stays as it is')
     .argument('<name>', 'name of the queue')
-    .addOption(new Option('--strategy <strategy>', 'whose job is next (default: fair)').choices(STRATEGIES))
-    .addOption(new Option('--history <mode>', 'what is kept of finished jobs (default: keep)').choices(HISTORY_MODES))
+    .addOption(
+      new Option('--strategy <strategy>', 'whose job is next; a queue that was never set is fair').choices(STRATEGIES),
+    )
+    .addOption(
+      new Option(
+        '--history <mode>',
+        'what is kept of finished jobs; a queue that was never set keeps them whole',
+      ).choices(HISTORY_MODES),
+    )
     .addOption(schemaOption())
     .addOption(jsonOption())
     .addHelpText('after', `\nActs at the next claim, on waiting jobs too.\n\n${CONNECTION_HELP}\n\n${EXAMPLES}`)
