@@ -8,7 +8,7 @@ export interface JobOptions<Schema extends StandardSchema = StandardSchema> {
   readonly kind: string
   /** Any Standard Schema: checks the payload when a job is enqueued and again before it runs. Default: any JSON. */
   readonly payload?: Schema
-  /** The lane that workers subscribe to. Default 'default'. */
+  /** What workers subscribe to. Default 'default'. */
   readonly queue?: string
   /** How often a job may be started before it is discarded, 1 to 10,000. Default 20. */
   readonly maxAttempts?: number

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 
 /**
- * Slots that free up within this time are claimed together. A claim takes the queue's turn for about 0.4 ms whatever
+ * Slots that free up within this time are claimed together. A claim takes the queue's lock for about 0.4 ms whatever
  * it brings, so ten claims of one job keep other workers waiting ten times as long as one claim of ten.
  */
 const GATHER_MS = 3
