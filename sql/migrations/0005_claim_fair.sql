@@ -290,22 +290,23 @@ begin
       ) as served;
     end if;
 
-    -- 5. Charge. By ctid, found by one probe for each tenant: joined to the ring, or asked for with any(), PostgreSQL may read the
-    -- whole ring instead. Nobody else writes to these rows, so they stay where they are.
+    -- 5. Charge. By ctid alone, found by one probe for each tenant: joined to the ring, asked for with any(), or told that they are
+    -- ready, PostgreSQL may read the whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
     set pass = ring.pass + coalesce(_served_jobs[array_position(_served_tenants, ring.tenant)], 0)
                            / _weights[array_position(_tenants, ring.tenant)],
         head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
         head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
         ready = _spent is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_spent)
-    where ring.ready and ring.kind = any (_kinds) and ring.ctid = any (array(
+    where ring.ctid = any (array(
       select lane.ctid
       from unnest(_tenants) as picked (tenant)
       cross join lateral (
-        select own.ctid from :schema.ring as own
+        select own.ctid, own.kind, own.ready from :schema.ring as own
         where own.queue = _queue and own.tenant = picked.tenant
         offset 0
       ) as lane
+      where lane.ready and lane.kind = any (_kinds)
     ));
 
     -- Where lanes are shallow, look at more of them for less from each.
