@@ -5,7 +5,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 const root = new URL('../sql/', import.meta.url)
 
 function files(folder) {
-  return readdirSync(new URL(folder, root)).filter((name) => name.endsWith('.sql')).sort()
+  return readdirSync(new URL(folder, root))
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
 }
 
 function literal(text) {
@@ -18,11 +20,16 @@ function namedQueries(folder) {
   for (const name of files(folder)) {
     const text = readFileSync(new URL(`${folder}${name}`, root), 'utf8')
     const blocks = text.split(/^-- name: /m).slice(1)
-    if (blocks.length === 0) throw new Error(`expected sql/${folder}${name} to hold at least one block that starts with "-- name: "`)
+    if (blocks.length === 0)
+      throw new Error(`expected sql/${folder}${name} to hold at least one block that starts with "-- name: "`)
     for (const block of blocks) {
       const query = /^[a-z_0-9]+/.exec(block)?.[0]
       if (!query) throw new Error(`expected a query name after "-- name: " in sql/${folder}${name}`)
-      const body = block.slice(block.indexOf('\n') + 1).replace(/^--.*\n/gm, '').trim().replace(/;$/, '')
+      const body = block
+        .slice(block.indexOf('\n') + 1)
+        .replace(/^--.*\n/gm, '')
+        .trim()
+        .replace(/;$/, '')
       queries.push(`  ${query}: ${literal(body)},\n`)
     }
   }
