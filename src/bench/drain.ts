@@ -1,11 +1,10 @@
 import { systemClock } from '../clock.js'
+import { isLockTimeout } from '../driver/pg-errors.js'
 import { WorkloadError } from '../workload/workload.js'
 import type { Claimant, Claimed } from './subject.js'
 
 /** Claims in a row that brought nothing although jobs must be left: after so many they are not only held by others. */
 const EMPTY_CLAIMS_MAX = 10_000
-
-const LOCK_NOT_AVAILABLE = '55P03'
 
 export interface DrainOptions {
   readonly claimants: readonly Claimant[]
@@ -110,8 +109,7 @@ async function claimOrNone(claimant: Claimant): Promise<Claimed | undefined> {
   try {
     return await claimant.claim()
   } catch (error) {
-    const cause = error instanceof Error ? error.cause : undefined
-    if (cause instanceof Error && 'code' in cause && cause.code === LOCK_NOT_AVAILABLE) return undefined
+    if (isLockTimeout(error)) return undefined
     throw error
   }
 }

@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest'
 import { TenantryError } from '../errors.js'
-import { classify, leavesSessionUsable, toTenantryError, type Verdict } from './pg-errors.js'
+import {
+  classify,
+  isLockTimeout,
+  isMissingPartition,
+  isRefusedValue,
+  leavesSessionUsable,
+  sqlStateOf,
+  toTenantryError,
+  type Verdict,
+} from './pg-errors.js'
 
 function failure(code: string, more: object = {}): Error {
   return Object.assign(new Error(`failed with ${code}`), { code }, more)
@@ -20,6 +29,8 @@ test.each<[string, Error, Verdict]>([
   ['too many connections', failure('53300'), 'unreachable'],
   ['any connection exception', failure('08006'), 'unreachable'],
   ['a refused connection', failure('ECONNREFUSED'), 'unreachable'],
+  ['the socket of a server that does not run', failure('ENOENT', { syscall: 'connect' }), 'unreachable'],
+  ['a missing file of a certificate', failure('ENOENT', { syscall: 'open' }), 'fatal'],
   ['a reset connection', failure('ECONNRESET'), 'unreachable'],
   ['a broken pipe, whose code looks like an SQLSTATE', failure('EPIPE'), 'unreachable'],
   ['a lost connection', new Error('Connection terminated unexpectedly'), 'unreachable'],
@@ -43,6 +54,16 @@ test('an error that is its own cause is classified and does not hang', () => {
 
 test('anything may have been thrown', () => {
   for (const thrown of [undefined, null, 'text', 42, { code: '40001' }]) expect(classify(thrown)).toBe('fatal')
+})
+
+test('what the server said is found below what was said about it', () => {
+  const wrapped = (error: Error) => new TenantryError('QUERY_FAILED', 'failed', { cause: error })
+  expect(sqlStateOf(wrapped(failure('42501')))).toBe('42501')
+  expect(sqlStateOf(failure('EPIPE'))).toBeUndefined()
+  expect(isLockTimeout(wrapped(failure('55P03')))).toBe(true)
+  expect(isRefusedValue(wrapped(failure('22P05')))).toBe(true)
+  expect(isMissingPartition(wrapped(failure('23514', { table: 'job_history_settled' })), 'job_history')).toBe(true)
+  expect(isMissingPartition(wrapped(failure('23514', { table: 'job' })), 'job_history')).toBe(false)
 })
 
 test.each([

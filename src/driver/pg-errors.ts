@@ -68,10 +68,16 @@ function verdictOf(error: unknown): Verdict | undefined {
   const code = codeOf(error)
   if (code !== undefined) {
     if (isStalePlan(error)) return 'retryable'
+    if (isMissingFile(error)) return undefined
     // Class 08 is every way in which a connection can fail.
     return VERDICTS[code] ?? (/^08...$/.test(code) ? 'unreachable' : undefined)
   }
   return error instanceof Error ? MESSAGES[error.message] : undefined
+}
+
+/** A file that a connection string or a command names, not the socket of a server. */
+function isMissingFile(error: unknown): boolean {
+  return codeOf(error) === 'ENOENT' && (error as { readonly syscall?: unknown }).syscall === 'open'
 }
 
 /**
@@ -89,9 +95,7 @@ function spoilsSession(error: unknown): boolean {
 
 /** The server refused one statement and the session goes on. Anything else leaves the session in an unknown state. */
 export function leavesSessionUsable(error: unknown): boolean {
-  const code = codeOf(error)
-  const isSqlState = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE'
-  return isSqlState && classify(error) !== 'unreachable' && !spoilsSession(error)
+  return isSqlState(codeOf(error)) && classify(error) !== 'unreachable' && !spoilsSession(error)
 }
 
 /** The named statement was unknown or taken, so nothing was run: either the session is another one than we think … */
@@ -103,6 +107,58 @@ export function isStatementUnknown(error: unknown): boolean {
 
 export function isStatementTaken(error: unknown): boolean {
   return codeOf(error) === '42P05'
+}
+
+/** lock_timeout, or `nowait`: what the statement wanted is in use, and nothing was changed. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === '55P03'
+}
+
+export function isSerializationFailure(error: unknown): boolean {
+  return sqlStateOf(error) === '40001'
+}
+
+/** Raised by our own functions that refuse to run at another isolation level than READ COMMITTED. */
+export function isIsolationRefusal(error: unknown): boolean {
+  return sqlStateOf(error) === '25000'
+}
+
+/** No partition of `table` takes this row. */
+export function isMissingPartition(error: unknown, table: string): boolean {
+  const failed = serverErrorOf(error) as { readonly table?: unknown } | undefined
+  return sqlStateOf(error) === '23514' && typeof failed?.table === 'string' && failed.table.startsWith(table)
+}
+
+/** A value that the database cannot store, whatever its constraints: class 22, or class 54 for one that is too large. */
+export function isRefusedValue(error: unknown): boolean {
+  return /^(22|54)/.test(sqlStateOf(error) ?? '')
+}
+
+export function isBrokenConstraint(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('23') ?? false
+}
+
+/** Wrong user or password, or a grant is missing. */
+export function isPermissionDenied(error: unknown): boolean {
+  return /^(28...|42501)$/.test(sqlStateOf(error) ?? '')
+}
+
+export function isNoSuchDatabase(error: unknown): boolean {
+  return sqlStateOf(error) === '3D000'
+}
+
+/** The SQLSTATE of the error, or of the first of its causes that has one. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return codeOf(serverErrorOf(error))
+}
+
+/** What the server said, below what we have said about it. */
+function serverErrorOf(error: unknown): unknown {
+  return causesOf(error).find((cause) => isSqlState(codeOf(cause)))
+}
+
+function isSqlState(code: string | undefined): boolean {
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE'
 }
 
 /** Undefined table, schema, function or column: what a statement of ours meets in a schema that it was not made for. */
@@ -153,7 +209,8 @@ function textOf(error: unknown): string {
   return messages[0] ?? String(error)
 }
 
-function causesOf(error: unknown): readonly unknown[] {
+/** The error, its cause, the cause of that, and the parts of aggregates: Node reports one for each address it tried. */
+export function causesOf(error: unknown): readonly unknown[] {
   const found: unknown[] = []
   let next: readonly unknown[] = [error]
   while (next.length > 0 && found.length < CAUSES_MAX) {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { delay } from '../clock.js'
+import { isLockTimeout } from '../driver/pg-errors.js'
 import { TenantryError } from '../errors.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { jittered, systemRandom } from '../random.js'
@@ -68,7 +69,8 @@ export async function applyMigrations(
     try {
       return { applied: await runInTransaction(connection, { schema, logger, migrations }) }
     } catch (error) {
-      if (!isLockTimeout(error) || attempt === ATTEMPTS) throw error
+      // Our own error is about another process that migrates, for which we have waited long enough.
+      if (error instanceof TenantryError || !isLockTimeout(error) || attempt === ATTEMPTS) throw error
       logger.warn('a migration waits for a table that is in use', { schema, attempt, attempts: ATTEMPTS })
       await delay(jittered(1_000 * attempt, systemRandom))
     }
@@ -239,10 +241,6 @@ function checkApplied(applied: readonly AppliedMigration[], { schema, logger, mi
 
 function checksum({ text }: Migration): string {
   return createHash('sha256').update(text).digest('hex')
-}
-
-function isLockTimeout(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === '55P03'
 }
 
 /** Where in the file a syntax error is; the name of the schema does not add lines. */

@@ -1,4 +1,4 @@
-import { toTenantryError } from '../driver/pg-errors.js'
+import { isIsolationRefusal, isMissingPartition, isSerializationFailure, toTenantryError } from '../driver/pg-errors.js'
 import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
 import { RECLAIM_LEASES_MAX } from '../limits.js'
@@ -183,7 +183,7 @@ export class PgStore implements Store {
     try {
       return await this.#run(statement, values)
     } catch (error) {
-      if (!isMissingPartition(error)) throw error
+      if (!isMissingPartition(error, 'job_history')) throw error
       await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
       return this.#run(statement, values)
     }
@@ -299,29 +299,4 @@ function ids(rows: readonly TextRow[]): ReadonlySet<string> {
 
 function toSettings(row: TextRow): QueueSettings {
   return { strategy: column(row, 'strategy') as Strategy, history: column(row, 'history') as HistoryMode }
-}
-
-/** 40001. */
-function isSerializationFailure(error: unknown): boolean {
-  return hasCode(error, '40001')
-}
-
-/** 25000, raised by claim_v1. */
-function isIsolationRefusal(error: unknown): boolean {
-  return hasCode(error, '25000')
-}
-
-/** 23514 with the name of the partitioned table: no partition for this row. */
-function isMissingPartition(error: unknown): boolean {
-  const table = (cause(error) as { table?: unknown } | null)?.table
-  return hasCode(error, '23514') && typeof table === 'string' && table.startsWith('job_history')
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return (cause(error) as { code?: unknown } | null)?.code === code
-}
-
-/** The database's own error below ours. */
-function cause(error: unknown): unknown {
-  return error instanceof Error && error.cause ? error.cause : error
 }
