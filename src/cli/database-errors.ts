@@ -1,5 +1,12 @@
+import {
+  isLoginRefused,
+  isNoSuchDatabase,
+  isPasswordMissing,
+  isPrivilegeMissing,
+  serverErrorOf,
+} from '../driver/pg-errors.js'
 import type { Connection } from './connect.js'
-import { CommandError, causesOf, EXIT, failureOf, Interruption } from './exit-codes.js'
+import { CommandError, EXIT, failureOf, Interruption } from './exit-codes.js'
 
 /**
  * What the database refused, in words of the person at the terminal: where it was and what to do about it. Anything
@@ -7,31 +14,22 @@ import { CommandError, causesOf, EXIT, failureOf, Interruption } from './exit-co
  */
 export function explained(error: unknown, connection: Connection): unknown {
   if (error instanceof Interruption || error instanceof CommandError) return error
-  const { exitCode } = failureOf(error)
-  const causes = causesOf(error)
-  const coded = (pattern: RegExp) => causes.find((cause) => pattern.test(codeOf(cause)))
   const told = (code: CommandError['exitCode'], text: string) => new CommandError(code, text, { cause: error })
   const { description } = connection
-  if (causes.some(isPasswordMissing)) {
+  const text = textOf(serverErrorOf(error))
+  if (isPasswordMissing(error)) {
     return told(EXIT.noPermission, `the server asks for a password and the URL has none: ${description}`)
   }
-  const login = coded(/^28...$/)
-  if (login)
-    return told(EXIT.noPermission, `cannot log in to ${description}: ${textOf(login)}; check user and password`)
-  const database = coded(/^3D000$/)
-  if (database) {
-    const name = nameIn(textOf(database)) ?? 'NAME'
-    return told(EXIT.configuration, `${textOf(database)} at ${description}; create it: createdb ${name}`)
+  if (isLoginRefused(error)) {
+    return told(EXIT.noPermission, `cannot log in to ${description}: ${text}; check user and password`)
   }
-  const denied = coded(/^42501$/)
-  if (denied) return told(EXIT.noPermission, `${textOf(denied)} at ${description}; ${grantFor(textOf(denied))}`)
+  if (isNoSuchDatabase(error)) {
+    return told(EXIT.configuration, `${text} at ${description}; create it: createdb ${nameIn(text) ?? 'NAME'}`)
+  }
+  if (isPrivilegeMissing(error)) return told(EXIT.noPermission, `${text} at ${description}; ${grantFor(text)}`)
+  const { exitCode, message } = failureOf(error)
   if (exitCode !== EXIT.unavailable) return error
-  return told(exitCode, `cannot connect to ${description}: ${failureOf(error).message}; check that address`)
-}
-
-/** node-postgres's own words for a server that wants a password where none was given. */
-function isPasswordMissing(error: unknown): boolean {
-  return /^SASL: .*password must be a (non-empty )?string/.test(textOf(error))
+  return told(exitCode, `cannot connect to ${description}: ${message}; check that address`)
 }
 
 /** "permission denied for database x" is the one that a first migration meets: it creates a schema. */
@@ -44,11 +42,6 @@ function grantFor(message: string): string {
 /** The name that the server's message is about, quoted or at its end. */
 function nameIn(message: string): string | undefined {
   return /["«„“](.+?)["»“”]/.exec(message)?.[1] ?? /database (\S+)$/.exec(message)?.[1]
-}
-
-function codeOf(error: unknown): string {
-  const code = (error as { readonly code?: unknown } | undefined)?.code
-  return typeof code === 'string' ? code : ''
 }
 
 function textOf(error: unknown): string {

@@ -8,6 +8,9 @@ const withCode = (code: string, message = 'from the database') => Object.assign(
 describe('failureOf', () => {
   it.each([
     ['a refused connection', withCode('ECONNREFUSED'), EXIT.unavailable],
+    ['a socket that is not there', Object.assign(withCode('ENOENT'), { syscall: 'connect' }), EXIT.unavailable],
+    ['a host that is down', withCode('EHOSTDOWN'), EXIT.unavailable],
+    ['a session that was idle too long', withCode('57P05'), EXIT.unavailable],
     ['a host that is not known', withCode('ENOTFOUND'), EXIT.unavailable],
     ['a server that starts up', withCode('57P03'), EXIT.unavailable],
     ['a lost connection', withCode('08006'), EXIT.unavailable],

@@ -1,3 +1,4 @@
+import { causesOf, classify, isLoginRefused, isNoSuchDatabase, isPrivilegeMissing } from '../driver/pg-errors.js'
 import { type ErrorCode, TenantryError } from '../errors.js'
 import { WorkloadError } from '../workload/workload.js'
 
@@ -51,8 +52,7 @@ export interface Failure {
 export function failureOf(error: unknown): Failure {
   const message = messageOf(error)
   if (error instanceof CommandError) return { exitCode: error.exitCode, message, unexpected: false }
-  const database = causesOf(error).find((cause) => byDatabaseCode(cause) !== undefined)
-  const exitCode = database ? byDatabaseCode(database) : undefined
+  const exitCode = byDatabase(error)
   if (error instanceof TenantryError) {
     return { exitCode: exitCode ?? BY_ERROR_CODE[error.code] ?? EXIT.failure, message, unexpected: false }
   }
@@ -60,36 +60,10 @@ export function failureOf(error: unknown): Failure {
   return { exitCode: exitCode ?? EXIT.failure, message, unexpected: exitCode === undefined }
 }
 
-const UNREACHABLE =
-  /^(08...|57P0[123]|53300|ECONN(REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|E(HOST|NET)UNREACH|ETIMEDOUT|EPIPE)$/
-const NO_PERMISSION = /^(28...|42501)$/
-const NO_SUCH_DATABASE = '3D000'
-
-function byDatabaseCode(error: unknown): ExitCode | undefined {
-  const { code, syscall } = (error ?? {}) as { readonly code?: unknown; readonly syscall?: unknown }
-  if (typeof code !== 'string') return undefined
-  // The Unix socket of a server that does not run.
-  if (code === 'ENOENT' && syscall === 'connect') return EXIT.unavailable
-  if (UNREACHABLE.test(code)) return EXIT.unavailable
-  if (NO_PERMISSION.test(code)) return EXIT.noPermission
-  return code === NO_SUCH_DATABASE ? EXIT.configuration : undefined
-}
-
-const CAUSES_MAX = 10
-
-/** The error, its cause, the cause of that, and the parts of aggregates (Node reports one for each address it tried). */
-export function causesOf(error: unknown): readonly unknown[] {
-  const found: unknown[] = []
-  let next: unknown[] = [error]
-  while (next.length > 0 && found.length < CAUSES_MAX) {
-    found.push(...next)
-    next = next.flatMap((each) => {
-      if (!(each instanceof Error)) return []
-      const parts: unknown[] = each instanceof AggregateError ? each.errors : []
-      return each.cause === undefined ? parts : [...parts, each.cause]
-    })
-  }
-  return found
+function byDatabase(error: unknown): ExitCode | undefined {
+  if (classify(error) === 'unreachable') return EXIT.unavailable
+  if (isLoginRefused(error) || isPrivilegeMissing(error)) return EXIT.noPermission
+  return isNoSuchDatabase(error) ? EXIT.configuration : undefined
 }
 
 function messageOf(error: unknown): string {

@@ -138,9 +138,19 @@ export function isBrokenConstraint(error: unknown): boolean {
   return sqlStateOf(error)?.startsWith('23') ?? false
 }
 
-/** Wrong user or password, or a grant is missing. */
-export function isPermissionDenied(error: unknown): boolean {
-  return /^(28...|42501)$/.test(sqlStateOf(error) ?? '')
+/** Wrong user or password, or pg_hba.conf has no line for them. */
+export function isLoginRefused(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('28') ?? false
+}
+
+/** node-postgres's own words, when a server wants a password and none was given, or one that is no text. */
+export function isPasswordMissing(error: unknown): boolean {
+  return causesOf(error).some((cause) => cause instanceof Error && cause.message.startsWith('SASL: '))
+}
+
+/** A grant is missing. */
+export function isPrivilegeMissing(error: unknown): boolean {
+  return sqlStateOf(error) === '42501'
 }
 
 export function isNoSuchDatabase(error: unknown): boolean {
@@ -153,7 +163,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 }
 
 /** What the server said, below what we have said about it. */
-function serverErrorOf(error: unknown): unknown {
+export function serverErrorOf(error: unknown): unknown {
   return causesOf(error).find((cause) => isSqlState(codeOf(cause)))
 }
 
@@ -164,12 +174,9 @@ function isSqlState(code: string | undefined): boolean {
 /** Undefined table, schema, function or column: what a statement of ours meets in a schema that it was not made for. */
 const MISSING = ['42P01', '3F000', '42883', '42703']
 
-/** The server is there and lets nobody in: class 28, no such database, or a password that it asks for and we have not. */
-function isLoginRefused(error: unknown): boolean {
-  return causesOf(error).some((cause) => {
-    const code = codeOf(cause) ?? ''
-    return /^28...$/.test(code) || code === '3D000' || (cause instanceof Error && cause.message.startsWith('SASL: '))
-  })
+/** The server is there and lets nobody in. */
+function isKeptOut(error: unknown): boolean {
+  return isLoginRefused(error) || isNoSuchDatabase(error) || isPasswordMissing(error)
 }
 
 /**
@@ -192,7 +199,7 @@ export function toTenantryError(error: unknown, schema: string, hint?: string): 
     const message = `the database cannot be reached; ${textOf(error)}${hinted}`
     return new TenantryError('DATABASE_UNREACHABLE', message, options)
   }
-  if (isLoginRefused(error)) {
+  if (isKeptOut(error)) {
     return new TenantryError('QUERY_FAILED', `the database refuses the login; ${textOf(error)}${hinted}`, options)
   }
   return new TenantryError('QUERY_FAILED', `a statement of tenantry failed; ${textOf(error)}`, options)
