@@ -176,10 +176,10 @@ begin
   if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, array(
+    perform :schema.walk_v1(_queue, _kinds, array(
       select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
   elsif _walk_at <= _now then
-    perform :schema.walk_v1(_queue, array(
+    perform :schema.walk_v1(_queue, _kinds, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
   end if;
   if _due then
@@ -223,7 +223,7 @@ begin
       -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
       exit when _walked_round;
       _walked_round := true;
-      exit when :schema.walk_v1(_queue, _kinds, 5000, true) = 0;
+      exit when :schema.walk_v1(_queue, _kinds, _kinds, 5000, true) = 0;
       continue;
     end if;
 

@@ -491,7 +491,7 @@ begin
 
   insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
   select _queue, lane.tenant, lane.kind,
-         greatest(_floor, 0, 
+         greatest(_floor, 0,
            (select max(own.pass) from :schema.ring as own
             where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
          true, lane.order_at, 0
@@ -542,11 +542,13 @@ end $tenantry$;
 
 -- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants in all that
 -- have available jobs, one index probe each, and a few of each kind in any case. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
-create function :schema.walk_v1(_queue text, _kinds text[], _hops_in_all integer, _from_start boolean) returns integer
+create function :schema.walk_v1(
+  _queue text, _kinds text[], _walked_kinds text[], _hops_in_all integer, _from_start boolean
+) returns integer
 language plpgsql
 as $tenantry$
 declare
-  _hops integer := greatest(8, _hops_in_all / greatest(1, cardinality(_kinds)));
+  _hops integer := greatest(8, _hops_in_all / greatest(1, cardinality(_walked_kinds)));
   _kind text;
   _from text;
   _tenants text[];
@@ -557,7 +559,7 @@ declare
   _lane_tenants text[] := '{}';
   _lane_order_ats timestamptz[] := '{}';
 begin
-  foreach _kind in array _kinds loop
+  foreach _kind in array _walked_kinds loop
     _from := '';
     if not _from_start then
       select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = _kind;
@@ -781,10 +783,10 @@ begin
   if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, array(
+    perform :schema.walk_v1(_queue, _kinds, array(
       select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
   elsif _walk_at <= _now then
-    perform :schema.walk_v1(_queue, array(
+    perform :schema.walk_v1(_queue, _kinds, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
   end if;
   if _due then
@@ -828,7 +830,7 @@ begin
       -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
       exit when _walked_round;
       _walked_round := true;
-      exit when :schema.walk_v1(_queue, _kinds, 5000, true) = 0;
+      exit when :schema.walk_v1(_queue, _kinds, _kinds, 5000, true) = 0;
       continue;
     end if;
 

@@ -93,6 +93,15 @@ test('neither a new kind nor one that is rarely used brings credit', async () =>
   }
 })
 
+test('a kind that the workers have just learnt brings no credit to those who use it first', async () => {
+  const queue = database.queue()
+  await queue.enqueueMany(500, { tenant: 'steady', kind: 'daily' })
+  await serve(queue, 20, 10, ['daily'])
+  await queue.enqueueMany(200, { tenant: 'early', kind: 'brand-new' })
+  const counts = countTenants(await serve(queue, 60, 1, ['daily', 'brand-new']))
+  expect(Math.abs((counts.get('early') ?? 0) - 30)).toBeLessThanOrEqual(quantumOf(10))
+})
+
 test('it does not pay to spread one tenant’s jobs over many kinds', async () => {
   const queue = database.queue()
   const kinds = Array.from({ length: 8 }, (_, n) => `kind-${n}`)
