@@ -8,6 +8,8 @@ import type { Workload } from './workload.js'
 export interface RunOptions {
   readonly workload: Workload
   readonly strategy: 'fifo' | 'fair'
+  /** Default: the name of the strategy. Nobody else's. */
+  readonly queue?: string
   readonly connectionString: string
   /** Migrated, and nobody else's. */
   readonly schema: string
@@ -25,10 +27,10 @@ export interface RunOptions {
  * decided by the claims and not by who was up first.
  */
 export async function runWorkload(options: RunOptions): Promise<RunRecord> {
-  const { workload, strategy: queue, connectionString, schema } = options
+  const { workload, strategy, queue = strategy, connectionString, schema } = options
   const recorder = new RunRecorder(workload, options.onEnded)
   await using tenantry = new Tenantry({ connectionString, schema })
-  await tenantry.configureQueue(queue, { strategy: options.strategy })
+  await tenantry.configureQueue(queue, { strategy })
   options.signal.throwIfAborted()
   const pool = new WorkerPool({
     processes: options.processes,

@@ -50,7 +50,7 @@ async function start(order: Extract<ToWorker, { type: 'start' }>): Promise<void>
       },
     },
   })
-  worker.handle(workloadJob, async (job, context) => {
+  worker.handle({ ...workloadJob, queue: order.queue }, async (job, context) => {
     // First of all: the order of these moments over all processes is what the comparison is about. A reading of the
     // machine's clock costs some 50 ns and no round trip; a sequence in the database would order the arrival of
     // statements, and slow every handler down by one.
