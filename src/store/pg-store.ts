@@ -29,6 +29,9 @@ const DISCARDED_DAYS = 30
 /** Idle lanes forgotten in one call. */
 const PRUNE_LANES = 1_000
 
+/** Calls of each kind in one round of maintenance, since claims wait behind them. The next round goes on. */
+const PRUNE_CALLS_MAX = 20
+
 const AS_TEXT = { getTypeParser: () => (value: string) => value }
 
 /** The queue on PostgreSQL: statement, parameters, rows. What it decides is in the SQL. */
@@ -134,11 +137,11 @@ export class PgStore implements Store {
   async maintain(): Promise<void> {
     await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
     await this.#run(this.#statements.heal_leases, [])
-    for (;;) {
+    for (let call = 0; call < PRUNE_CALLS_MAX; call += 1) {
       const [row] = await this.#run(this.#statements.prune_history, [SETTLED_DAYS, DISCARDED_DAYS])
       if (!row?.['dropped']) break
     }
-    for (;;) {
+    for (let call = 0; call < PRUNE_CALLS_MAX; call += 1) {
       const [row] = await this.#run(this.#statements.prune_ring, [PRUNE_LANES])
       if (Number(row?.['forgotten'] ?? 0) < PRUNE_LANES) break
     }
