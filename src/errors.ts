@@ -2,14 +2,13 @@
 export type ErrorCode =
   | 'CONFIGURATION'
   | 'DATABASE_UNREACHABLE'
-  | 'ISOLATION_LEVEL'
+  | 'HANDLER_TIMEOUT'
   | 'LEASE_LOST'
   | 'MIGRATION_REQUIRED'
   | 'PAYLOAD_INVALID'
   | 'PAYLOAD_TOO_LARGE'
   | 'QUERY_FAILED'
   | 'SHUTDOWN'
-  | 'UNKNOWN_KIND'
 
 /** Every operational error of Tenantry: a stable `code` to test for, a message that says what to do, and its cause. */
 export class TenantryError extends Error {
@@ -49,6 +48,15 @@ export class LeaseLostError extends TenantryError {
     super('LEASE_LOST', `the lease of job ${jobId} was lost while it was running; ${detail}`)
     this.name = 'LeaseLostError'
     this.jobId = jobId
+  }
+}
+
+/** The handler ran longer than its definition allows. The attempt has failed. */
+export class HandlerTimeoutError extends TenantryError {
+  constructor(timeoutMs: number) {
+    const what = `the handler ran longer than the timeoutMs of its definition (${timeoutMs})`
+    super('HANDLER_TIMEOUT', `${what}; raise it, or let the handler end when its signal aborts`)
+    this.name = 'HandlerTimeoutError'
   }
 }
 

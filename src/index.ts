@@ -1,7 +1,9 @@
 export type { TenantryOptions } from './config.js'
+export type { TransactionClient } from './driver/transaction-client.js'
 export {
   ConfigurationError,
   type ErrorCode,
+  HandlerTimeoutError,
   LeaseLostError,
   PayloadError,
   ShutdownError,
@@ -12,11 +14,21 @@ export type { AttemptError, Job, JobRecord, JobState } from './job/job.js'
 export type { EnqueueOptions } from './job/new-job.js'
 export type { StandardSchema } from './job/standard-schema.js'
 export { jsonLogger, type Logger, silentLogger } from './logger.js'
-export type { RetryOptions } from './retry/policy.js'
+export type { BackoffOptions, RetryFunction, RetryOptions, RetryPolicy } from './retry/policy.js'
+export type { SettleEvent } from './settle/completer.js'
 export type { PlannedExit } from './settle/planned-exit.js'
 export type { HistoryMode, Queryable, QueueSettings, Strategy } from './store/store.js'
 export { type InTransaction, type JobToEnqueue, Tenantry, type TenantSettings } from './tenantry.js'
+export type { ClaimEvent } from './worker/claim-loop.js'
 export type { BatchContext, JobContext } from './worker/context.js'
-export type { BatchHandler, BatchOptions, JobHandler } from './worker/handlers.js'
-export type { WorkerObserver, WorkerOptions } from './worker/options.js'
+export type {
+  BatchHandler,
+  BatchJobResult,
+  BatchOptions,
+  BatchResult,
+  HandlerResult,
+  JobHandler,
+} from './worker/handlers.js'
+export type { LeaseLostEvent, WorkerObserver, WorkerOptions } from './worker/options.js'
+export type { SignalHost } from './worker/signals.js'
 export type { Worker, WorkerStatus } from './worker/worker.js'

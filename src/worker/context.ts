@@ -8,7 +8,8 @@ import type { JobTransaction } from './job-transaction.js'
 export interface BatchContext {
   /**
    * Aborts when the handler should end now: the time of its definition is over, the worker shuts down, or the lease of
-   * the job (of every job of a batch) was lost. `signal.reason` says which.
+   * the job (of every job of a batch) was lost. `signal.reason` says which: a
+   * `HandlerTimeoutError`, a `ShutdownError` or a `LeaseLostError`.
    */
   readonly signal: AbortSignal
   /** Writes to the worker's logger with the job's id, kind, tenant and attempt. Payloads are never logged. */

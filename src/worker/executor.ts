@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { LeaseLostError, ShutdownError } from '../errors.js'
+import { HandlerTimeoutError, LeaseLostError, ShutdownError } from '../errors.js'
 import type { Job } from '../job/job.js'
 import type { HeldJob, HeldLeases } from '../lease/held-leases.js'
 import type { Logger } from '../logger.js'
@@ -242,13 +242,6 @@ export class Executor {
       this.#idleWaiters.delete(waiter)
       waiter.resolve()
     }
-  }
-}
-
-class HandlerTimeoutError extends Error {
-  constructor(timeoutMs: number) {
-    super(`the handler ran longer than the timeoutMs of its definition (${timeoutMs})`)
-    this.name = 'HandlerTimeoutError'
   }
 }
 

@@ -244,8 +244,14 @@ function raise(): never {
 
 test('a handler that runs longer than its timeoutMs is aborted and its attempt fails', async () => {
   const { worker, store, enqueue } = setUp()
+  const reasons: unknown[] = []
   worker.handle(defineJob({ kind: 'slow', timeoutMs: 1_000 }), async (_, { signal }) => {
-    await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
+    await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))).catch(
+      (error: unknown) => {
+        reasons.push(signal.reason)
+        throw error
+      },
+    )
   })
   const [id = ''] = await enqueue(1, null, 'slow', 1)
   await worker.start()
@@ -253,6 +259,7 @@ test('a handler that runs longer than its timeoutMs is aborted and its attempt f
   const record = await store.job(id)
   expect(record?.state).toBe('discarded')
   expect(record?.errors[0]).toMatchObject({ name: 'HandlerTimeoutError' })
+  expect(reasons).toMatchObject([{ code: 'HANDLER_TIMEOUT' }])
   await worker.stop()
 })
 
