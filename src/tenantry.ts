@@ -6,6 +6,7 @@ import type { JobDefinition } from './job/define-job.js'
 import type { JobRecord } from './job/job.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
 import { checkKnownOptions, choiceOption, expected, nameOption, numberOption } from './options.js'
+import { reasonText } from './settle/planned-exit.js'
 import { migrate } from './store/migrate.js'
 import { PgStore } from './store/pg-store.js'
 import { HISTORY_MODES, type Queryable, type QueueSettings, STRATEGIES } from './store/store.js'
@@ -100,7 +101,7 @@ export class Tenantry {
 
   /** Cancels a job that waits. False when it runs already, is finished, or does not exist. */
   async cancel(id: string, reason = 'cancelled by the application'): Promise<boolean> {
-    return this.#store.cancel(jobId(id), reason)
+    return this.#store.cancel(jobId(id), reasonText('cancel', reason))
   }
 
   /** Changes a queue; what is not named stays as it is. Acts on the jobs that wait, at the next claim. */

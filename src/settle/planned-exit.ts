@@ -37,7 +37,8 @@ export function isPlannedExit(value: unknown): value is PlannedExit {
   }
 }
 
-function reasonText(exit: string, reason: unknown): string {
+/** Bounded, and nothing in it that PostgreSQL's text cannot carry. */
+export function reasonText(exit: string, reason: unknown): string {
   if (typeof reason !== 'string' || reason === '') throw expected(`the reason of ${exit}`, 'a text for people', reason)
   return plainText(reason, ERROR_TEXT_MAX)
 }
