@@ -58,6 +58,7 @@ describe('a new job', () => {
     [{ ...acme, priorty: 1 }, 'unknown option "priorty" of enqueue; did you mean priority?'],
     [{ ...acme, delay: 1 }, 'unknown option "delay" of enqueue; did you mean delayMs?'],
     [{ ...acme, transacton: 1 }, 'did you mean transaction?'],
+    [{ ...acme, transaction: {} }, 'transaction is an option of enqueueMany as a whole'],
     [{ ...acme, queue: null }, 'expected queue to be a string of 1 to 255 bytes in UTF-8, got null'],
     [{ ...acme, maxAttempts: 0 }, 'expected maxAttempts to be an integer from 1 to 10000, got 0'],
     [{ ...acme, priority: 1.5 }, 'expected priority to be an integer from -1000 to 1000, got 1.5'],

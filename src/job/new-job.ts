@@ -50,10 +50,19 @@ export async function newJob<Input>(
   defaults: EnqueueDefaults = { payloadBytesMax: PAYLOAD_BYTES_DEFAULT },
 ): Promise<NewJob> {
   checkDefinition(definition)
+  checkHasNoTransaction(options)
   const job = { kind: definition.kind, ...resolveOptions(definition, options) }
   const text = encodePayload(payload, defaults.payloadBytesMax)
   await checkBySchema(definition, payload)
   return { ...job, payload: text }
+}
+
+/** `enqueue` has taken it out. What is left here stood with one job of `enqueueMany`, and would be in no transaction. */
+function checkHasNoTransaction(options: unknown): void {
+  if (typeof options !== 'object' || options === null || !('transaction' in options)) return
+  throw new ConfigurationError(
+    'transaction is an option of enqueueMany as a whole, not of a job; give it once, after the jobs',
+  )
 }
 
 function checkDefinition(definition: unknown): void {
