@@ -45,6 +45,7 @@ const HELP = `
 Examples:
   $ tenantry demo                     see the difference between FIFO and fair, without a database of your own
   $ tenantry migrate                  create or upgrade the tables
+  $ tenantry enqueue KIND --tenant T  enqueue a job; jobs show ID and jobs cancel ID look after it
   $ tenantry replay log.swf.gz        replay a recorded workload through both
 
 Exit codes: 0 success, 1 failure, 2 usage, 69 database unreachable, 77 permission denied, 78 configuration,
