@@ -135,6 +135,13 @@ test('a worker that does not take the queue of a definition says so when it star
   await worker.stop()
 })
 
+test('a worker that is stopped before it has started does not say that it has stopped working', async () => {
+  const lines: string[] = []
+  const { worker } = setUp({}, { log: { ...silentLogger, info: (message) => lines.push(message) } })
+  await worker.stop()
+  expect(lines).toEqual(['the worker was stopped before it had started'])
+})
+
 test('jobs are claimed, run with at most the given concurrency, and completed', async () => {
   const { worker, store, enqueue } = setUp({ concurrency: 3 })
   let running = 0
