@@ -92,7 +92,7 @@ export class ClaimLoop implements Service {
       if (asked === 0) return
       const likelyEmpty = isDrained && last.claimed === 0 && !isHinted
       const claimed = await this.#claim(asked, likelyEmpty, signal)
-      slots.giveBack(asked - claimed)
+      slots.unreserve(asked - claimed)
       last = { asked, claimed }
     }
   }

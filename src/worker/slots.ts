@@ -34,10 +34,6 @@ export class Slots {
     this.#free = capacity
   }
 
-  get free(): number {
-    return this.#free
-  }
-
   get taken(): number {
     return this.#capacity - this.#free
   }
@@ -64,13 +60,13 @@ export class Slots {
   }
 
   /** A claim brought fewer jobs than slots were reserved for it. */
-  giveBack(count: number): void {
+  unreserve(count: number): void {
     this.#free += count
     this.#grant()
   }
 
   /** A job has ended. */
-  release(): void {
+  free(): void {
     this.#free += 1
     const now = this.#clock.monotonicMs()
     if (now - this.#burstStartMs >= GATHER_MS) this.#burstStartMs = now

@@ -216,7 +216,7 @@ export class WorkerRuntime {
       transactions,
       log,
       random,
-      slotFreed: () => this.#slots.release(),
+      slotFreed: () => this.#slots.free(),
       leaseLost: (held) => this.#lost.report(held),
       decided: (job, outcome) => failures.decided(job, outcome),
     })
