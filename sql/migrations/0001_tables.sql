@@ -40,8 +40,10 @@ create index job_claim on :schema.job (queue, kind, tenant, order_at, id) where 
 -- Serves the FIFO claim, and nothing else: its statements say `attempt >= 0`, so that the planner can take no other statement
 -- for one that this index would serve. With stale statistics it did, and a fair claim read the backlogs of all tenants.
 create index job_fifo on :schema.job (queue, kind, order_at, id) where state = 'available' and attempt >= 0;
--- Serves the promotion of scheduled jobs that are due.
-create index job_due on :schema.job (queue, kind, run_at, id) where state = 'scheduled';
+-- Serves the promotion of scheduled jobs that are due, in their order; its statements say `attempt >= 0`, for the same reason.
+create index job_due on :schema.job (queue, kind, run_at, id) where state = 'scheduled' and attempt >= 0;
+-- Serves the promotion tenant by tenant, when more is due than one claim promotes.
+create index job_due_tenant on :schema.job (queue, kind, tenant, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
 create index job_lease on :schema.job (lease_id) where state = 'running';
 
@@ -119,12 +121,14 @@ create unlogged table :schema.walk (
   kind text collate "C" not null,
   tenant text collate "C" not null,
   walk_at timestamptz not null,
+  due_tenant text collate "C" not null default '',
   constraint walk_pkey primary key (queue, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind. No row: no fair claim has asked for the kind yet, or the ring was lost, and the next claim looks for all its lanes.';
 comment on column :schema.walk.tenant is 'Where it stopped; the empty string at the start.';
 comment on column :schema.walk.walk_at is 'When it goes on.';
+comment on column :schema.walk.due_tenant is 'How far the promotion of due jobs has walked from tenant to tenant.';
 
 create unlogged table :schema.signal (
   queue text collate "C" not null,

@@ -12,8 +12,9 @@
 --
 -- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
 
--- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
-create function :schema.promote_v1(_queue text, _kinds text[]) returns void
+-- Moves scheduled jobs that are due into the claim index, the longest due first, at most 500 of each kind (as many as a claim
+-- may ask for), and signals their lanes. Answers with how many it moved.
+create function :schema.promote_v1(_queue text, _kinds text[]) returns integer
 language plpgsql
 as $tenantry$
 declare
@@ -30,9 +31,9 @@ begin
       cross join lateral (
         select job.id
         from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= _now
+        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
         order by job.run_at, job.id
-        limit 200
+        limit 500
         for no key update skip locked
       ) as due
     ))
@@ -41,9 +42,69 @@ begin
   select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
   into _due_kinds, _due_tenants, _due_order_ats
   from promoted;
-  if _due_kinds is not null then
-    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
+  if _due_kinds is null then
+    return 0;
   end if;
+  perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
+  return cardinality(_due_kinds);
+end $tenantry$;
+
+-- When one tenant has more that is due than a claim promotes, the others must not wait behind it here either: up to 64 tenants of
+-- each kind that have scheduled jobs, from where the last such walk stopped, and up to 8 due jobs of each.
+create function :schema.promote_by_tenant_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _walk record;
+  _tenants text[];
+  _due_tenants text[];
+  _due_order_ats timestamptz[];
+begin
+  for _walk in
+    select walk.kind, walk.due_tenant from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds)
+  loop
+    with recursive hop as (
+      select _walk.due_tenant as tenant
+      union all
+      select next.tenant
+      from hop
+      cross join lateral (
+        select job.tenant
+        from :schema.job
+        where job.queue = _queue and job.kind = _walk.kind and job.state = 'scheduled' and job.tenant > hop.tenant
+        order by job.tenant, job.run_at, job.id
+        limit 1
+      ) as next
+    )
+    select array_agg(hop.tenant) into _tenants from (select hop.tenant from hop limit 65) as hop;
+    update :schema.walk
+    set due_tenant = case when cardinality(_tenants) < 65 then '' else _tenants[65] end
+    where walk.queue = _queue and walk.kind = _walk.kind;
+
+    with promoted as (
+      update :schema.job set state = 'available'
+      where job.state = 'scheduled' and job.id = any (array(
+        select due.id
+        from unnest(_tenants[2:]) as hop (tenant)
+        cross join lateral (
+          select job.id
+          from :schema.job
+          where job.queue = _queue and job.kind = _walk.kind and job.tenant = hop.tenant and job.state = 'scheduled'
+            and job.run_at <= _now
+          order by job.run_at, job.id
+          limit 8
+          for no key update skip locked
+        ) as due
+      ))
+      returning job.tenant, job.order_at
+    )
+    select array_agg(promoted.tenant), array_agg(promoted.order_at) into _due_tenants, _due_order_ats from promoted;
+    if _due_tenants is not null then
+      perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_tenants)]),
+        array_fill(_walk.kind, array[cardinality(_due_tenants)]), _due_tenants, _due_order_ats);
+    end if;
+  end loop;
 end $tenantry$;
 
 -- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.

@@ -165,7 +165,7 @@ begin
   -- 1. Discover: bring the ring up to date.
   select exists (
            select from :schema.job
-           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
          ),
          exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
          exists (select from :schema.tenant where tenant.queue = _queue),
@@ -182,8 +182,8 @@ begin
     perform :schema.walk_v1(_queue, _kinds, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
   end if;
-  if _due then
-    perform :schema.promote_v1(_queue, _kinds);
+  if _due and :schema.promote_v1(_queue, _kinds) >= 500 then
+    perform :schema.promote_by_tenant_v1(_queue, _kinds);
   end if;
   if _signalled or _due then
     perform :schema.fold_signals_v1(_queue, _kinds);

@@ -11,7 +11,7 @@ declare
 begin
   if exists (
     select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
   ) then
     perform :schema.promote_v1(_queue, _kinds);
   end if;

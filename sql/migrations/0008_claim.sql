@@ -64,7 +64,7 @@ begin
   cross join lateral (
     select greatest(0, extract(epoch from job.run_at - clock_timestamp()) * 1000)::double precision as due_ms
     from :schema.job
-    where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled'
+    where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0
     order by job.run_at, job.id
     limit 1
   ) as head;

@@ -44,8 +44,10 @@ create index job_claim on :schema.job (queue, kind, tenant, order_at, id) where 
 -- Serves the FIFO claim, and nothing else: its statements say \`attempt >= 0\`, so that the planner can take no other statement
 -- for one that this index would serve. With stale statistics it did, and a fair claim read the backlogs of all tenants.
 create index job_fifo on :schema.job (queue, kind, order_at, id) where state = 'available' and attempt >= 0;
--- Serves the promotion of scheduled jobs that are due.
-create index job_due on :schema.job (queue, kind, run_at, id) where state = 'scheduled';
+-- Serves the promotion of scheduled jobs that are due, in their order; its statements say \`attempt >= 0\`, for the same reason.
+create index job_due on :schema.job (queue, kind, run_at, id) where state = 'scheduled' and attempt >= 0;
+-- Serves the promotion tenant by tenant, when more is due than one claim promotes.
+create index job_due_tenant on :schema.job (queue, kind, tenant, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
 create index job_lease on :schema.job (lease_id) where state = 'running';
 
@@ -123,12 +125,14 @@ create unlogged table :schema.walk (
   kind text collate "C" not null,
   tenant text collate "C" not null,
   walk_at timestamptz not null,
+  due_tenant text collate "C" not null default '',
   constraint walk_pkey primary key (queue, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind. No row: no fair claim has asked for the kind yet, or the ring was lost, and the next claim looks for all its lanes.';
 comment on column :schema.walk.tenant is 'Where it stopped; the empty string at the start.';
 comment on column :schema.walk.walk_at is 'When it goes on.';
+comment on column :schema.walk.due_tenant is 'How far the promotion of due jobs has walked from tenant to tenant.';
 
 create unlogged table :schema.signal (
   queue text collate "C" not null,
@@ -428,8 +432,9 @@ comment on function :schema.enqueue(text, jsonb, text, jsonb) is
 --
 -- Times are taken into variables, since PostgreSQL does not use a volatile function as an index condition.
 
--- Moves scheduled jobs that are due into the claim index, at most 200 of each kind, and signals their lanes.
-create function :schema.promote_v1(_queue text, _kinds text[]) returns void
+-- Moves scheduled jobs that are due into the claim index, the longest due first, at most 500 of each kind (as many as a claim
+-- may ask for), and signals their lanes. Answers with how many it moved.
+create function :schema.promote_v1(_queue text, _kinds text[]) returns integer
 language plpgsql
 as $tenantry$
 declare
@@ -446,9 +451,9 @@ begin
       cross join lateral (
         select job.id
         from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.run_at <= _now
+        where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
         order by job.run_at, job.id
-        limit 200
+        limit 500
         for no key update skip locked
       ) as due
     ))
@@ -457,9 +462,69 @@ begin
   select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
   into _due_kinds, _due_tenants, _due_order_ats
   from promoted;
-  if _due_kinds is not null then
-    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
+  if _due_kinds is null then
+    return 0;
   end if;
+  perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
+  return cardinality(_due_kinds);
+end $tenantry$;
+
+-- When one tenant has more that is due than a claim promotes, the others must not wait behind it here either: up to 64 tenants of
+-- each kind that have scheduled jobs, from where the last such walk stopped, and up to 8 due jobs of each.
+create function :schema.promote_by_tenant_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _walk record;
+  _tenants text[];
+  _due_tenants text[];
+  _due_order_ats timestamptz[];
+begin
+  for _walk in
+    select walk.kind, walk.due_tenant from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds)
+  loop
+    with recursive hop as (
+      select _walk.due_tenant as tenant
+      union all
+      select next.tenant
+      from hop
+      cross join lateral (
+        select job.tenant
+        from :schema.job
+        where job.queue = _queue and job.kind = _walk.kind and job.state = 'scheduled' and job.tenant > hop.tenant
+        order by job.tenant, job.run_at, job.id
+        limit 1
+      ) as next
+    )
+    select array_agg(hop.tenant) into _tenants from (select hop.tenant from hop limit 65) as hop;
+    update :schema.walk
+    set due_tenant = case when cardinality(_tenants) < 65 then '' else _tenants[65] end
+    where walk.queue = _queue and walk.kind = _walk.kind;
+
+    with promoted as (
+      update :schema.job set state = 'available'
+      where job.state = 'scheduled' and job.id = any (array(
+        select due.id
+        from unnest(_tenants[2:]) as hop (tenant)
+        cross join lateral (
+          select job.id
+          from :schema.job
+          where job.queue = _queue and job.kind = _walk.kind and job.tenant = hop.tenant and job.state = 'scheduled'
+            and job.run_at <= _now
+          order by job.run_at, job.id
+          limit 8
+          for no key update skip locked
+        ) as due
+      ))
+      returning job.tenant, job.order_at
+    )
+    select array_agg(promoted.tenant), array_agg(promoted.order_at) into _due_tenants, _due_order_ats from promoted;
+    if _due_tenants is not null then
+      perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_tenants)]),
+        array_fill(_walk.kind, array[cardinality(_due_tenants)]), _due_tenants, _due_order_ats);
+    end if;
+  end loop;
 end $tenantry$;
 
 -- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.
@@ -772,7 +837,7 @@ begin
   -- 1. Discover: bring the ring up to date.
   select exists (
            select from :schema.job
-           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
          ),
          exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
          exists (select from :schema.tenant where tenant.queue = _queue),
@@ -789,8 +854,8 @@ begin
     perform :schema.walk_v1(_queue, _kinds, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
   end if;
-  if _due then
-    perform :schema.promote_v1(_queue, _kinds);
+  if _due and :schema.promote_v1(_queue, _kinds) >= 500 then
+    perform :schema.promote_by_tenant_v1(_queue, _kinds);
   end if;
   if _signalled or _due then
     perform :schema.fold_signals_v1(_queue, _kinds);
@@ -938,7 +1003,7 @@ declare
 begin
   if exists (
     select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.run_at <= _now
+    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
   ) then
     perform :schema.promote_v1(_queue, _kinds);
   end if;
@@ -1157,7 +1222,7 @@ begin
   cross join lateral (
     select greatest(0, extract(epoch from job.run_at - clock_timestamp()) * 1000)::double precision as due_ms
     from :schema.job
-    where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled'
+    where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0
     order by job.run_at, job.id
     limit 1
   ) as head;

@@ -113,3 +113,18 @@ test('scheduled jobs that somebody holds are passed over, and the others are not
   expect((await queue.claim(5)).ids).toEqual([ids[1]])
   await expectSound(database)
 })
+
+test('a tenant whose job is due does not wait behind all that is due of another tenant, whose jobs were due before', async () => {
+  const queue = database.queue()
+  const due = (tenant: string, count: number, seconds: number) =>
+    database.query(
+      `insert into :schema.job (queue, kind, tenant, state, priority, max_attempts, run_at, order_at, created_at, payload)
+       select $1, 'send-invoice', $2, 'scheduled', 0, 20, moment.at, moment.at, moment.at, '{}'
+       from generate_series(1, $3::integer), (select now() - $4::integer * interval '1 second' as at) as moment`,
+      [queue.name, tenant, count, seconds],
+    )
+  await due('noisy', 5_000, 10)
+  await due('quiet', 3, 9)
+  const first = await queue.claim(10)
+  expect(first.jobs.filter(({ tenant }) => tenant === 'quiet').length).toBeGreaterThan(0)
+})
