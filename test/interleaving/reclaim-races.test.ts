@@ -103,7 +103,10 @@ test('no job changes its state again once it has finished, with reclaimers and s
       const { retried, discarded } = await open.store.reclaim()
       counts.retried += retried
       counts.discarded += discarded
-      await database.query(`update :schema.job set run_at = now() where state = 'scheduled'`)
+      await database.query(
+        `update :schema.job set run_at = now()
+         where id = any (array(select id from :schema.job where state = 'scheduled' for update skip locked))`,
+      )
     }
   }
   const reclaimers = [reclaim(), reclaim(), reclaim()]
