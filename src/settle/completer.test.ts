@@ -261,6 +261,46 @@ test('what is refused even as plain text is left to the expiry of its lease', as
   expect(completer.backlog).toBe(0)
 })
 
+test('a row that somebody has locked holds up neither its neighbours nor what comes later, and is tried again', async () => {
+  let locked = true
+  const { completer, events, calls, claim } = create((call) => {
+    if (locked && idsOf(call).includes('17')) throw pgError('55P03')
+    return acceptAll(call)
+  })
+  const ids = Array.from({ length: 51 }, (_, index) => String(index))
+  for (const held of claim('a', ids)) completer.add(held, complete)
+  await vi.advanceTimersByTimeAsync(100)
+  expect(events).toHaveLength(50)
+  for (const held of claim('b', ['later'])) completer.add(held, complete)
+  await vi.advanceTimersByTimeAsync(5)
+  expect(events.at(-1)).toBe('settled later')
+  expect(completer.backlog).toBe(1)
+  await vi.advanceTimersByTimeAsync(60_000)
+  locked = false
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(events.at(-1)).toBe('settled 17')
+  expect(calls.at(-1)?.finishedLeases).toEqual(['a'])
+  expect(completer.backlog).toBe(0)
+})
+
+test('to drain tries a locked row once more, and gives up when told so', async () => {
+  const { completer, calls, claim } = create(() => {
+    return new Promise((_, reject) => setTimeout(() => reject(pgError('55P03')), 3_000))
+  })
+  for (const held of claim('a', ['1'])) completer.add(held, complete)
+  await vi.advanceTimersByTimeAsync(3_100)
+  const giveUp = new AbortController()
+  const drained = completer.drain(giveUp.signal)
+  await vi.advanceTimersByTimeAsync(10)
+  expect(calls).toHaveLength(2)
+  giveUp.abort()
+  expect(await drained).toBe(1)
+  completer.stop()
+  await vi.advanceTimersByTimeAsync(3_100)
+  expect(calls).toHaveLength(2)
+  expect(vi.getTimerCount()).toBe(0)
+})
+
 test('a broken constraint is taken for the fault of a job only when it stays broken', async () => {
   let failures = 2
   const { completer, events, claim } = create((call) => {

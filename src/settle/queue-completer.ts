@@ -1,5 +1,6 @@
 import { unreachable } from '../assert.js'
 import { delay } from '../clock.js'
+import { isLockTimeout } from '../driver/pg-errors.js'
 import type { HeldJob, HeldLease } from '../lease/held-leases.js'
 import { SETTLE_BATCH_MAX } from '../limits.js'
 import { jittered } from '../random.js'
@@ -12,6 +13,9 @@ const FLUSH_DELAY_MS = 5
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
+
+/** Between two tries of locked rows. Each waits for the lock as long as the SQL allows, and other outcomes behind it. */
+const LOCKED_WAIT_MS = 10_000
 
 interface Pending {
   readonly held: HeldJob
@@ -32,11 +36,14 @@ export interface QueueCompleterOptions extends CompleterOptions {
 export class QueueCompleter {
   readonly #queue: string
   readonly #options: QueueCompleterOptions
-  #pending: Pending[] = []
+  readonly #pending: Pending[] = []
+  /** Batches with a job whose row somebody else has locked. */
+  readonly #blocked: (readonly Pending[])[] = []
+  #unblocking: Promise<void> | undefined
+  readonly #hurry = new AbortController()
   #finishedLeases: string[] = []
   #timer: NodeJS.Timeout | undefined
   #flush: Promise<void> | undefined
-  #hurried = false
 
   constructor(queue: string, options: QueueCompleterOptions) {
     this.#queue = queue
@@ -55,45 +62,33 @@ export class QueueCompleter {
 
   /** From now on nothing waits for company. */
   hurry(): void {
-    this.#hurried = true
+    this.#hurry.abort()
     this.#plan()
   }
 
   async idle(): Promise<void> {
-    while (this.#flush) await this.#flush
+    while (this.#flush || this.#unblocking) await Promise.all([this.#flush, this.#unblocking])
   }
 
   stop(): void {
     clearTimeout(this.#timer)
+    this.#hurry.abort()
   }
 
   #plan(): void {
     if (this.#flush || this.#options.giveUp.aborted) return
     if (this.#pending.length === 0 && this.#finishedLeases.length === 0) return
-    if (this.#hurried || this.#pending.length >= SETTLE_BATCH_MAX) this.#startFlush()
+    if (this.#hurry.signal.aborted || this.#pending.length >= SETTLE_BATCH_MAX) this.#startFlush()
     else this.#timer ??= setTimeout(() => this.#startFlush(), FLUSH_DELAY_MS)
   }
 
   #startFlush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#flush = this.#settle(this.#take(), this.#finishedLeases.splice(0)).then(() => {
+    this.#flush = this.#settle(takeBatch(this.#pending), this.#finishedLeases.splice(0)).then(() => {
       this.#flush = undefined
       this.#plan()
     })
-  }
-
-  /** The next batch. A job that was lost and claimed again here may be waiting twice; an id goes in once per statement. */
-  #take(): Pending[] {
-    const batch = new Map<string, Pending>()
-    const rest: Pending[] = []
-    for (const pending of this.#pending) {
-      const { id } = pending.held.job
-      if (batch.size < SETTLE_BATCH_MAX && !batch.has(id)) batch.set(id, pending)
-      else rest.push(pending)
-    }
-    this.#pending = rest
-    return [...batch.values()]
   }
 
   /** Tries until the database has answered. Only it knows whether a lease still holds, so nothing is given up earlier. */
@@ -111,8 +106,45 @@ export class QueueCompleter {
       }
       // Whatever the error says: only the reply may be lost, or the statement may have been carried out in part.
       for (const pending of live) pending.unconfirmed = true
+      if (isLockTimeout(error) && live.length > 0) {
+        this.#finishedLeases.push(...finishedLeases)
+        return this.#setApart(live)
+      }
       const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(failures, 10))
       await delay(jittered(backOffMs, this.#options.random), this.#options.giveUp)
+    }
+  }
+
+  /** Out of the way of the others: one row that is locked for an hour must not hold up all jobs of the queue. */
+  #setApart(batch: readonly Pending[]): void {
+    this.#blocked.push(batch)
+    this.#startUnblocking()
+  }
+
+  #startUnblocking(): void {
+    if (this.#blocked.length === 0 || this.#options.giveUp.aborted) return
+    this.#unblocking ??= this.#unblock().then(() => {
+      this.#unblocking = undefined
+      // What was set apart just when the last one had ended.
+      this.#startUnblocking()
+    })
+  }
+
+  /** Halves what is blocked until only locked rows are left, and tries those again from time to time. */
+  async #unblock(): Promise<void> {
+    const locked: Pending[] = []
+    while (!this.#options.giveUp.aborted) {
+      const batch = this.#blocked.pop()
+      if (batch && batch.length > 1) {
+        const middle = batch.length >> 1
+        await this.#settle(batch.slice(0, middle), [])
+        await this.#settle(batch.slice(middle), [])
+      } else if (batch) {
+        locked.push(...batch)
+      } else if (locked.length > 0) {
+        await delay(jittered(LOCKED_WAIT_MS, this.#options.random), this.#hurry.signal)
+        await this.#settle(takeBatch(locked), [])
+      } else return
     }
   }
 
@@ -145,7 +177,7 @@ export class QueueCompleter {
   /** A lease may have lost its other jobs while the statement was under way, which therefore did not name it. */
   #finishEmptied(batch: readonly Pending[], named: ReadonlySet<string>): void {
     for (const lease of new Set(batch.map(({ held }) => held.lease))) {
-      if (isFinished(lease) && !named.has(lease.id)) this.#finishedLeases.push(lease.id)
+      if (isFinished(lease) && !named.has(lease.id)) this.finishLease(lease.id)
     }
   }
 
@@ -187,6 +219,19 @@ export class QueueCompleter {
     this.#options.listener.refused(first.held, error)
     this.#options.concluded(1)
   }
+}
+
+/** Takes the next batch out of the list. A job that was lost and claimed again here may be in it twice; its id goes in once. */
+function takeBatch(list: Pending[]): Pending[] {
+  const batch = new Map<string, Pending>()
+  const rest: Pending[] = []
+  for (const pending of list) {
+    const { id } = pending.held.job
+    if (batch.size < SETTLE_BATCH_MAX && !batch.has(id)) batch.set(id, pending)
+    else rest.push(pending)
+  }
+  list.splice(0, list.length, ...rest)
+  return [...batch.values()]
 }
 
 /** Leases whose last jobs are in this batch. One with a refused outcome is left to expire, or its job would never be reclaimed. */
