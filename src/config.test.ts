@@ -52,6 +52,12 @@ test("workers connect with the password of the application's pool, which node-po
   }
 })
 
+test("the size of the application's pool is the application's business", () => {
+  const pool = new pg.Pool()
+  onTestFinished(() => pool.end())
+  expect(() => resolveOptions({ pool, poolMax: 5 })).toThrow('pool and poolMax are both given')
+})
+
 test('without a password node-postgres finds one for itself', () => {
   expect(resolveOptions({ connectionString: 'postgres://db.example.com/app' }).client).toEqual({
     connectionString: 'postgres://db.example.com/app',

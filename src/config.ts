@@ -59,6 +59,9 @@ export function resolveOptions(options: TenantryOptions): ResolvedTenantryOption
   if (connectionString !== undefined && connection !== undefined) {
     throw new ConfigurationError('connectionString and connection are both given; give one of them')
   }
+  if (pool !== undefined && options.poolMax !== undefined) {
+    throw new ConfigurationError('pool and poolMax are both given; set the size of your pool where you make it')
+  }
   checkSchemaName(schema)
   const client = visible(connection ?? (connectionString !== undefined ? { connectionString } : (pool?.options ?? {})))
   return Object.freeze({

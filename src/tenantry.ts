@@ -2,6 +2,7 @@ import { type ResolvedTenantryOptions, resolveOptions, type TenantryOptions } fr
 import { toTenantryError } from './driver/pg-errors.js'
 import { DatabasePool } from './driver/pool.js'
 import type { SqlQuery } from './driver/statement.js'
+import { ConfigurationError } from './errors.js'
 import type { JobDefinition } from './job/define-job.js'
 import type { JobRecord } from './job/job.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
@@ -37,7 +38,9 @@ export class Tenantry {
   readonly #options: ResolvedTenantryOptions
   readonly #pool: DatabasePool
   readonly #store: PgStore
+  /** Those that have not stopped. */
   readonly #workers = new Set<Worker>()
+  #closed = false
 
   constructor(options: TenantryOptions = {}) {
     this.#options = resolveOptions(options)
@@ -89,7 +92,13 @@ export class Tenantry {
   /** Makes a worker; register its handlers, then start it. */
   worker(options: WorkerOptions = {}): Worker {
     const settings = resolveWorkerOptions(options)
-    const worker = new Worker(settings, workerDependencies(this.#options, this.#pool, settings))
+    if (this.#closed) throw new ConfigurationError('this client was closed; make a new Tenantry for further workers')
+    const dependencies = workerDependencies(this.#options, this.#pool, settings)
+    const close = async () => {
+      this.#workers.delete(worker)
+      await dependencies.close()
+    }
+    const worker = new Worker(settings, { ...dependencies, close })
     this.#workers.add(worker)
     return worker
   }
@@ -123,6 +132,7 @@ export class Tenantry {
 
   /** Stops the workers made here, then closes the connections. A pool of the application's own stays open. */
   async close(): Promise<void> {
+    this.#closed = true
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     await this.#pool.end()
   }
@@ -147,6 +157,6 @@ function poolSession(pool: DatabasePool) {
 }
 
 function jobId(id: unknown): string {
-  if (typeof id === 'string' && /^\d{1,19}$/.test(id)) return id
+  if (typeof id === 'string' && /^\d{1,19}$/.test(id) && BigInt(id) < 2n ** 63n) return id
   throw expected('the id of a job', 'the decimal string that enqueue returned', id)
 }
