@@ -1,4 +1,4 @@
-/** Every hard bound of the library, with its reason. Defaults that a user may change live in config.ts. */
+/** The hard bounds that several parts share, with their reasons. Those of one part, and the defaults, stand where they are used. */
 
 /** Jobs in one claim. The second article's advice is 20 to 100; past 500 one transaction holds the queue's lock too long. */
 export const CLAIM_BATCH_MAX = 500

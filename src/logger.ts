@@ -8,7 +8,7 @@ export interface Logger {
 
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-/** One line of JSON per event on stderr, `info` and above unless told otherwise. */
+/** One line of JSON per event, handed to `write`: `info` and above unless told otherwise. */
 export function jsonLogger(write: (line: string) => void, now: () => Date, minimum: keyof Logger = 'info'): Logger {
   const levels = ['debug', 'info', 'warn', 'error'] as const
   const log =

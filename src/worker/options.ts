@@ -87,7 +87,7 @@ export const WORKER_DEFAULTS = Object.freeze({
 
 const HOUR_MS = 3_600_000
 
-/** A worker that has not looked for five minutes is taken for gone and no longer notified. */
+/** The database forgets a waiting worker after five minutes, so every worker must look well before. */
 export const POLL_MAX_MS = 120_000
 
 const WORKER_OPTIONS = [

@@ -48,7 +48,7 @@ export async function readTrace(path: string, limit: number = TRACE_JOBS_MAX): P
   return { jobs, header, skipped, skippedCount }
 }
 
-export const tenantOf = (job: SwfJob) => `user-${job.user}`
+const tenantOf = (job: SwfJob) => `user-${job.user}`
 
 /** The jobs with all times divided by `factor`, and the first of them due at once. */
 export function compress(trace: Trace, factor: number): Workload {

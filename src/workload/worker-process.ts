@@ -11,7 +11,7 @@ import type { HandlerStart } from './comparison.js'
 import type { FromWorker, ToWorker } from './protocol.js'
 import { workloadJob } from './workload-job.js'
 
-/** How often a process reports. Reports are for the progress display, so a tenth of a second will do. */
+/** How often a process reports. The progress display needs no more; the figures carry times of their own. */
 const REPORT_EVERY_MS = 100
 
 const logger = jsonLogger((line) => process.stderr.write(line), systemClock.wallClock, 'warn')

@@ -35,7 +35,7 @@ const LOOK_ALIKE_TABLES = [
   'queue',
   'tenant',
   'ring',
-  'ring_state',
+  'tenant_schedule',
   'walk',
   'signal',
   'waiter',

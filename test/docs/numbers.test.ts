@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ERRORS_KEPT, LOCK_TIMEOUT_MS } from '../../src/limits.js'
 import { BACKOFF_DEFAULTS } from '../../src/retry/policy.js'
 import { WORKER_DEFAULTS } from '../../src/worker/options.js'
 import { textOf } from './markdown.js'
@@ -64,6 +65,13 @@ test.each(NUMBERS)('%s is told as it is', (_, code, pattern, page, words) => {
   const found = pattern.exec(code)?.[1]
   expect(found, `expected the code to match ${pattern}`).toBeDefined()
   expect(textOf(page)).toContain(words(found ?? ''))
+})
+
+test('the bounds that stand in the SQL too are the same there', () => {
+  const all = [sql('0008_claim'), sql('0009_lease'), sql('0010_settle')].join('\n')
+  const waits = [...all.matchAll(/set lock_timeout = '(\d+)s'/g)].map(([, seconds]) => Number(seconds) * 1_000)
+  expect(new Set(waits)).toEqual(new Set([LOCK_TIMEOUT_MS]))
+  expect(sql('0009_lease')).toContain(`>= ${ERRORS_KEPT} then`)
 })
 
 test('the defaults of workers and of the back-off are told as they are', () => {

@@ -31,7 +31,7 @@ interface Window {
   readonly after: ReadonlyMap<string, number>
 }
 
-/** Every sentence is a breach of what DESIGN calls work conservation, share and first turn; none is what we want. */
+/** Every sentence is a breach of work conservation, share and first turn; none is what we want. */
 export function breaches(steps: readonly Step[], weights: Weights = new Map()): string[] {
   const windows = replay(steps)
   return [...workConservation(windows), ...shares(windows, weights), ...firstTurns(windows)]

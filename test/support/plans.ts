@@ -89,13 +89,6 @@ export function heaviest(plans: readonly StatementPlan[]): string {
   return `${node['Node Type']} ${where} handled ${rowsOf(node)} rows in: ${text.replaceAll(/\s+/g, ' ').slice(0, 400)}`
 }
 
-/** Pages of 8 KiB, in memory or not. The top node of a statement counts for all below it. */
-export function pagesTouched(plans: readonly StatementPlan[]): number {
-  return Math.max(
-    ...plans.map(({ nodes: [top] }) => (top?.['Shared Hit Blocks'] ?? 0) + (top?.['Shared Read Blocks'] ?? 0)),
-  )
-}
-
 function rowsOf(node: PlanNode): number {
   return (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
 }
