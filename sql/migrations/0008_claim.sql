@@ -49,7 +49,9 @@ begin
   end if;
   if claimed = _count then
     if _listening then
-      delete from :schema.waiter where waiter.queue = _queue and waiter.worker_id = _worker_id;
+      -- Not at once: what is enqueued in a transaction now may be committed when the worker is idle again.
+      delete from :schema.waiter
+      where waiter.queue = _queue and waiter.worker_id = _worker_id and waiter.seen_at < clock_timestamp() - interval '5 seconds';
     end if;
     return;
   end if;
@@ -57,7 +59,7 @@ begin
   if _listening then
     insert into :schema.waiter as waiter (queue, worker_id, seen_at) values (_queue, _worker_id, clock_timestamp())
     on conflict (queue, worker_id) do update set seen_at = excluded.seen_at
-    where waiter.seen_at < excluded.seen_at - interval '20 seconds';
+    where waiter.seen_at < excluded.seen_at - interval '2 seconds';
   end if;
   select min(head.due_ms) into next_due_ms
   from unnest(_kinds) as wanted (kind)

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ERROR_TEXT_MAX, ERROR_NAME_MAX } from '../limits.js'
+import { ERROR_NAME_MAX, ERROR_TEXT_MAX } from '../limits.js'
 import { describeFailure, plainText } from './failure.js'
 
 const thrower = () => {

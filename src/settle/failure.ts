@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { ERROR_TEXT_MAX, ERROR_NAME_MAX } from '../limits.js'
+import { ERROR_NAME_MAX, ERROR_TEXT_MAX } from '../limits.js'
 import type { Failure } from './outcome.js'
 
 /**

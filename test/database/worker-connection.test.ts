@@ -31,14 +31,14 @@ test('a claim whose reply is lost is found again by its lease id, and its jobs r
   const { tenantry, query, quoted } = created
   const { proxy, client } = await createProxied(created)
   await using _ = proxy
-  let claims = 0
   const attempts: number[] = []
-  const worker = client.worker({ ...noPolls, observe: { claim: () => claims++ } })
+  const worker = client.worker(noPolls)
   worker.handle(work, async (job) => {
     attempts.push(job.attempt)
   })
   await worker.start()
-  await until(() => claims >= 1, { until: 'the worker has found nothing' })
+  // A start makes one claim or two, the second when notifications are connected: none must be under way below.
+  await until(() => (worker.status().lastClaimAgoMs ?? 0) > 300, { until: 'the worker is idle' })
   proxy.dropReplies()
   const id = await tenantry.enqueue(work, null, { tenant: 'a' })
   const running = async () => (await query(`select from ${quoted}.job where state = 'running'`)).length === 1
