@@ -162,3 +162,36 @@ begin
   select array_agg(finalized.id) into _settled from finalized;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
+
+-- Cancels a job that waits. False when it runs already, is finished, or does not exist; no lease is involved.
+create function :schema.cancel_v1(_id bigint, _reason text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $tenantry$
+declare
+  _cancelled boolean;
+begin
+  with cancelled as (
+    delete from :schema.job
+    where job.id = _id and job.state <> 'running'
+    returning job.*
+  ),
+  kept as (
+    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+      claimed_at, finalized_at, payload, errors, retention)
+    select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
+      cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, clock_timestamp(),
+      case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
+      :schema.append_error_v1(cancelled.errors, cancelled.attempt, jsonb_build_object('name', 'Cancelled', 'message', _reason)),
+      'settled'
+    from cancelled
+    left join :schema.queue on queue.name = cancelled.queue
+    where queue.history is distinct from 'none'
+  )
+  select true into _cancelled from cancelled;
+  return coalesce(_cancelled, false);
+end $tenantry$;

@@ -38,3 +38,7 @@ select :schema.requeue_v1(
 -- $1 queue  $2 ids  $3 lease_ids  $4 states  $5 errors  $6 finished leases. One row: the ids whose lease was lost.
 select :schema.finalize_v1(
   $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as lost;
+
+-- name: cancel
+-- $1 id  $2 reason. One row: whether a job that waits was cancelled.
+select :schema.cancel_v1($1::bigint, $2::text) as cancelled;

@@ -10,9 +10,6 @@ on conflict (name) do update
 set strategy = coalesce($2::text, queue.strategy), history = coalesce($3::text, queue.history)
 returning name, strategy, history;
 
--- name: queue_settings
-select strategy, history from :schema.queue where name = $1::text;
-
 -- name: configure_tenant
 -- $1 queue  $2 tenant  $3 weight
 insert into :schema.tenant as tenant (queue, tenant, weight)

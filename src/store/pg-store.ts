@@ -160,7 +160,8 @@ export class PgStore implements Store {
 
   /** Cancels a job that waits; false when it runs already, is finished or does not exist. */
   async cancel(id: string, reason: string): Promise<boolean> {
-    return (await this.#runWithHistory(this.#statements.cancel, [id, reason])).length === 1
+    const [row] = await this.#runWithHistory(this.#statements.cancel, [id, reason])
+    return row?.['cancelled'] === 't'
   }
 
   async configureQueue(name: string, settings: Partial<QueueSettings>): Promise<QueueSettings> {

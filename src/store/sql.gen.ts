@@ -1539,6 +1539,39 @@ begin
   select array_agg(finalized.id) into _settled from finalized;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
+
+-- Cancels a job that waits. False when it runs already, is finished, or does not exist; no lease is involved.
+create function :schema.cancel_v1(_id bigint, _reason text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $tenantry$
+declare
+  _cancelled boolean;
+begin
+  with cancelled as (
+    delete from :schema.job
+    where job.id = _id and job.state <> 'running'
+    returning job.*
+  ),
+  kept as (
+    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+      claimed_at, finalized_at, payload, errors, retention)
+    select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
+      cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, clock_timestamp(),
+      case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
+      :schema.append_error_v1(cancelled.errors, cancelled.attempt, jsonb_build_object('name', 'Cancelled', 'message', _reason)),
+      'settled'
+    from cancelled
+    left join :schema.queue on queue.name = cancelled.queue
+    where queue.history is distinct from 'none'
+  )
+  select true into _cancelled from cancelled;
+  return coalesce(_cancelled, false);
+end $tenantry$;
 ` },
   { version: 11, name: 'maintenance', text: `-- breaking: no
 -- Chores that any worker may run at any time.
@@ -1627,6 +1660,7 @@ from :schema.claimed_v1($1::uuid)`,
   $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::double precision[], $6::jsonb[], $7::uuid[]) as lost`,
   finalize: `select :schema.finalize_v1(
   $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as lost`,
+  cancel: `select :schema.cancel_v1($1::bigint, $2::text) as cancelled`,
   job: `select id, queue, kind, tenant, state::text as state, payload, attempt, max_attempts, priority,
        pg_catalog.date_part('epoch', run_at) as run_at_seconds, pg_catalog.date_part('epoch', created_at) as created_at_seconds,
        null::double precision as finalized_at_seconds, errors
@@ -1635,36 +1669,6 @@ union all
 select id, queue, kind, tenant, state, payload, attempt, max_attempts, priority,
        pg_catalog.date_part('epoch', run_at), pg_catalog.date_part('epoch', created_at), pg_catalog.date_part('epoch', finalized_at), errors
 from :schema.job_history where id = $1::bigint`,
-  cancel: `with cancelled as (
-  delete from :schema.job
-  where job.id = $1::bigint and job.state <> 'running'
-  returning job.*
-),
-kept as (
-  insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
-    claimed_at, finalized_at, payload, errors, retention)
-  select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
-    cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, pg_catalog.clock_timestamp(),
-    case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
-    coalesce(cancelled.errors, '[]') || pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object(
-      'attempt', cancelled.attempt, 'name', 'Cancelled', 'message', $2::text,
-      'at', pg_catalog.to_char(pg_catalog.clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
-    'settled'
-  from cancelled
-  left join :schema.queue on queue.name = cancelled.queue
-  where queue.history is distinct from 'none'
-)
-select cancelled.id from cancelled`,
-  queues: `with recursive named as (
-  (select job.queue from :schema.job order by job.queue limit 1)
-  union all
-  select (select job.queue from :schema.job where job.queue > named.queue order by job.queue limit 1)
-  from named where named.queue is not null
-)
-select known.name, coalesce(queue.strategy, 'fair') as strategy, coalesce(queue.history, 'keep') as history
-from (select queue as name from named where queue is not null union select name from :schema.queue) as known
-left join :schema.queue on queue.name = known.name
-order by known.name`,
   ensure_history: `select :schema.ensure_history_v1($1::integer) as created`,
   prune_history: `select :schema.prune_history_v1($1::integer, $2::integer) as dropped`,
   prune_ring: `select :schema.prune_ring_v1($1::integer) as forgotten`,
@@ -1678,7 +1682,6 @@ values ($1::text, coalesce($2::text, 'fair'), coalesce($3::text, 'keep'))
 on conflict (name) do update
 set strategy = coalesce($2::text, queue.strategy), history = coalesce($3::text, queue.history)
 returning name, strategy, history`,
-  queue_settings: `select strategy, history from :schema.queue where name = $1::text`,
   configure_tenant: `insert into :schema.tenant as tenant (queue, tenant, weight)
 values ($1::text, $2::text, $3::double precision)
 on conflict (queue, tenant) do update set weight = excluded.weight
