@@ -164,10 +164,22 @@ begin
 
   -- 1. Discover: bring the ring up to date.
   select exists (
-           select from :schema.job
-           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+           select from unnest(_kinds) as wanted (kind)
+           cross join lateral (
+             select job.id from :schema.job
+             where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+             order by job.run_at, job.id
+             limit 1
+           ) as due
          ),
-         exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
+         exists (
+           select from unnest(_kinds) as wanted (kind)
+           cross join lateral (
+             select signal.id from :schema.signal where signal.queue = _queue and signal.kind = wanted.kind
+             order by signal.id
+             limit 1
+           ) as head
+         ),
          exists (select from :schema.tenant where tenant.queue = _queue),
          count(*), min(walk.walk_at)
   into _due, _signalled, _settings, _known, _walk_at

@@ -10,8 +10,13 @@ declare
   _claimed integer;
 begin
   if exists (
-    select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+    select from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select job.id from :schema.job
+      where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+      order by job.run_at, job.id
+      limit 1
+    ) as due
   ) then
     perform :schema.promote_v1(_queue, _kinds);
   end if;

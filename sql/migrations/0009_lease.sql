@@ -16,7 +16,8 @@ begin
   return query
   update :schema.lease
   set expires_at = clock_timestamp() + _lease_ms * interval '1 millisecond'
-  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity'
+  -- Unequal, not greater: no condition for lease_expiry, through which PostgreSQL might read all leases.
+  where lease.id = any (_lease_ids) and lease.expires_at <> '-infinity'
   returning lease.id;
 end $tenantry$;
 
@@ -107,7 +108,7 @@ begin
     and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
   -- What is left of a lease must not be extended: its worker would not learn that it has lost the rest.
   update :schema.lease set expires_at = '-infinity'
-  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity';
+  where lease.id = any (_lease_ids) and lease.expires_at <> '-infinity';
   if _queues is not null then
     perform :schema.wake_v1(_queues);
   end if;

@@ -836,10 +836,22 @@ begin
 
   -- 1. Discover: bring the ring up to date.
   select exists (
-           select from :schema.job
-           where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+           select from unnest(_kinds) as wanted (kind)
+           cross join lateral (
+             select job.id from :schema.job
+             where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+             order by job.run_at, job.id
+             limit 1
+           ) as due
          ),
-         exists (select from :schema.signal where signal.queue = _queue and signal.kind = any (_kinds)),
+         exists (
+           select from unnest(_kinds) as wanted (kind)
+           cross join lateral (
+             select signal.id from :schema.signal where signal.queue = _queue and signal.kind = wanted.kind
+             order by signal.id
+             limit 1
+           ) as head
+         ),
          exists (select from :schema.tenant where tenant.queue = _queue),
          count(*), min(walk.walk_at)
   into _due, _signalled, _settings, _known, _walk_at
@@ -1002,8 +1014,13 @@ declare
   _claimed integer;
 begin
   if exists (
-    select from :schema.job
-    where job.queue = _queue and job.kind = any (_kinds) and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+    select from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select job.id from :schema.job
+      where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+      order by job.run_at, job.id
+      limit 1
+    ) as due
   ) then
     perform :schema.promote_v1(_queue, _kinds);
   end if;
@@ -1270,7 +1287,8 @@ begin
   return query
   update :schema.lease
   set expires_at = clock_timestamp() + _lease_ms * interval '1 millisecond'
-  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity'
+  -- Unequal, not greater: no condition for lease_expiry, through which PostgreSQL might read all leases.
+  where lease.id = any (_lease_ids) and lease.expires_at <> '-infinity'
   returning lease.id;
 end $tenantry$;
 
@@ -1361,7 +1379,7 @@ begin
     and not exists (select from :schema.job where job.lease_id = lease.id and job.state = 'running');
   -- What is left of a lease must not be extended: its worker would not learn that it has lost the rest.
   update :schema.lease set expires_at = '-infinity'
-  where lease.id = any (_lease_ids) and lease.expires_at > '-infinity';
+  where lease.id = any (_lease_ids) and lease.expires_at <> '-infinity';
   if _queues is not null then
     perform :schema.wake_v1(_queues);
   end if;
