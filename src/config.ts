@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { POOL_SIZE_DEFAULT } from './driver/pool.js'
 import { ConfigurationError } from './errors.js'
 import { PAYLOAD_BYTES_DEFAULT } from './limits.js'
 import { type Logger, silentLogger } from './logger.js'
@@ -70,7 +71,7 @@ export function resolveOptions(options: TenantryOptions): ResolvedTenantryOption
       options.listenConnectionString === undefined ? client : { connectionString: options.listenConnectionString },
     pool,
     connectionHint: hintOf(options),
-    poolMax: integerOption('poolMax', options.poolMax ?? 10, { min: 1, max: 1_000 }),
+    poolMax: integerOption('poolMax', options.poolMax ?? POOL_SIZE_DEFAULT, { min: 1, max: 1_000 }),
     schema,
     payloadBytesMax: integerOption('payloadBytesMax', options.payloadBytesMax ?? PAYLOAD_BYTES_DEFAULT, {
       min: 1,

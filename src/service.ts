@@ -49,3 +49,8 @@ export class Periodic implements Service {
     }
   }
 }
+
+/** How long to wait after so many failures in a row, 1 or more: doubled with each, and bounded. To be jittered. */
+export function backOffMs(failures: number, bounds: { readonly minMs: number; readonly maxMs: number }): number {
+  return Math.min(bounds.maxMs, bounds.minMs * 2 ** Math.min(failures - 1, 10))
+}

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { delay } from '../clock.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { jittered, type Random } from '../random.js'
-import type { Service } from '../service.js'
+import { backOffMs, type Service } from '../service.js'
 import { createClient, destroyClient, endClient } from './client.js'
 import { send } from './statement.js'
 
@@ -11,8 +11,7 @@ const HEARTBEAT_MS = 5_000
 const REPLY_DEADLINE_MS = 2_500
 const CONNECT_TIMEOUT_MS = 5_000
 
-const BACK_OFF_MIN_MS = 100
-const BACK_OFF_MAX_MS = 2_000
+const BACK_OFF = { minMs: 100, maxMs: 2_000 }
 
 export interface NotificationOptions {
   readonly client: pg.ClientConfig
@@ -70,8 +69,7 @@ export class NotificationConnection implements Service {
         this.#failures += 1
         this.#reportFailure(error)
       }
-      const backOffMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** Math.min(this.#failures - 1, 10))
-      await delay(jittered(backOffMs, this.#options.random), stop)
+      await delay(jittered(backOffMs(this.#failures, BACK_OFF), this.#options.random), stop)
     }
   }
 

@@ -7,7 +7,7 @@ import { leavesSessionUsable } from './pg-errors.js'
 import { NamedStatements, QUERY_DEADLINE_MS, type SqlQuery, send, type TextRow } from './statement.js'
 
 /** Enough for enqueues and for handlers that settle in a transaction; the hot path has a connection of its own. */
-const SIZE_DEFAULT = 10
+export const POOL_SIZE_DEFAULT = 10
 
 /** How long what is under way may take at the end. A handler's transaction that outlives its worker may take for ever. */
 const END_WAIT_MS = 5_000
@@ -154,7 +154,7 @@ export class DatabasePool {
   }
 }
 
-function createPool({ client, max = SIZE_DEFAULT }: DatabasePoolOptions): pg.Pool {
+function createPool({ client, max = POOL_SIZE_DEFAULT }: DatabasePoolOptions): pg.Pool {
   // A script that only enqueues shall end without being told that it is over.
   return new pg.Pool({ ...clientConfig(client ?? {}), max, allowExitOnIdle: true })
 }

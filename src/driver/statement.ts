@@ -16,7 +16,7 @@ export interface SqlQuery {
 export type TextRow = Readonly<Record<string, string | null>>
 
 /** node-postgres's type parsers are global and the application may have replaced them, so we use none of them. */
-const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
+export const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
 /** A reply that does not come in time means that nothing will: then the connection is not used again. */
 export const QUERY_DEADLINE_MS = 15_000

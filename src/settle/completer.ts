@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import { aborted, type Clock } from '../clock.js'
 import type { HeldJob, HeldLease } from '../lease/held-leases.js'
 import { SETTLE_BACKLOG_MAX } from '../limits.js'
 import type { Random } from '../random.js'
@@ -122,9 +122,4 @@ export class Completer {
     if (this.#backlog >= this.#backlogMax) return
     for (const finish of this.#waiting) finish()
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

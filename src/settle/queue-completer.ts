@@ -4,6 +4,7 @@ import { isLockTimeout } from '../driver/pg-errors.js'
 import type { HeldJob, HeldLease } from '../lease/held-leases.js'
 import { SETTLE_BATCH_MAX } from '../limits.js'
 import { jittered } from '../random.js'
+import { backOffMs } from '../service.js'
 import type { CompleterOptions } from './completer.js'
 import type { Outcome } from './outcome.js'
 import { isRefusal } from './refusal.js'
@@ -11,8 +12,7 @@ import { isRefusal } from './refusal.js'
 /** How long an outcome waits for company. Well below what anybody notices, and enough for dozens on a busy worker. */
 const FLUSH_DELAY_MS = 5
 
-const RETRY_MIN_MS = 100
-const RETRY_MAX_MS = 5_000
+const RETRY = { minMs: 100, maxMs: 5_000 }
 
 /** Between two tries of locked rows. Each waits for the lock as long as the SQL allows, and other outcomes behind it. */
 const LOCKED_WAIT_MS = 10_000
@@ -110,8 +110,8 @@ export class QueueCompleter {
         this.#finishedLeases.push(...finishedLeases)
         return this.#setApart(live)
       }
-      const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(failures, 10))
-      await delay(jittered(backOffMs, this.#options.random), this.#options.giveUp)
+      const waitMs = backOffMs(failures + 1, RETRY)
+      await delay(jittered(waitMs, this.#options.random), this.#options.giveUp)
     }
   }
 

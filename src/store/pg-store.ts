@@ -1,5 +1,5 @@
 import { isIsolationRefusal, isMissingPartition, isSerializationFailure, toTenantryError } from '../driver/pg-errors.js'
-import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
+import { AS_TEXT, type Settled, type SqlQuery, type TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
 import { RECLAIM_LEASES_MAX } from '../limits.js'
 import type { Settlement } from '../settle/outcome.js'
@@ -31,8 +31,6 @@ const PRUNE_LANES = 1_000
 
 /** Calls of each kind in one round of maintenance, since claims wait behind them. The next round goes on. */
 const PRUNE_CALLS_MAX = 20
-
-const AS_TEXT = { getTypeParser: () => (value: string) => value }
 
 /** The queue on PostgreSQL: statement, parameters, rows. What it decides is in the SQL. */
 export class PgStore implements Store {

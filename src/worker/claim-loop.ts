@@ -2,13 +2,12 @@ import { type Clock, delay } from '../clock.js'
 import type { Job } from '../job/job.js'
 import type { Wakeup } from '../notify/wakeup.js'
 import { jittered, type Random } from '../random.js'
-import type { Service } from '../service.js'
+import { backOffMs, type Service } from '../service.js'
 import type { Completer } from '../settle/completer.js'
 import type { ClaimRequest, Store } from '../store/store.js'
 import type { Slots } from './slots.js'
 
-const RETRY_MIN_MS = 100
-const RETRY_MAX_MS = 5_000
+const RETRY = { minMs: 100, maxMs: 5_000 }
 
 /** Jobs that are ours now. */
 export interface ClaimedJobs {
@@ -125,8 +124,7 @@ export class ClaimLoop implements Service {
   async #findClaim(leaseId: string, sentAtMs: number, signal: AbortSignal): Promise<readonly Job[]> {
     const { leaseMs, store, clock, random } = this.#options
     do {
-      const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(this.#failures - 1, 10))
-      await delay(jittered(backOffMs, random), signal)
+      await delay(jittered(backOffMs(this.#failures, RETRY), random), signal)
       try {
         return await store.claimed(leaseId)
       } catch (error) {

@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.js'
-import { delay } from '../clock.js'
+import { aborted, type Clock, delay } from '../clock.js'
 import { classify } from '../driver/pg-errors.js'
 import { ConfigurationError } from '../errors.js'
 import type { JobDefinition } from '../job/define-job.js'
@@ -231,9 +230,4 @@ export class Worker {
       }
     }
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
