@@ -6,6 +6,7 @@ create table :schema.job_history (
   queue text collate "C" not null,
   kind text collate "C" not null,
   tenant text collate "C" not null,
+  key text collate "C",
   state text not null,
   priority smallint not null,
   attempt smallint not null,
