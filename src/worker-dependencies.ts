@@ -6,6 +6,7 @@ import { NotificationConnection } from './driver/notifications.js'
 import type { DatabasePool } from './driver/pool.js'
 import { QueueHints } from './notify/queue-hints.js'
 import { systemRandom } from './random.js'
+import { NumbersStore } from './store/numbers-store.js'
 import { PgStore } from './store/pg-store.js'
 import type { ResolvedWorkerOptions } from './worker/options.js'
 import type { WorkerDependencies } from './worker/worker.js'
@@ -28,6 +29,8 @@ export function workerDependencies(
   return {
     claimStore,
     settleStore: new PgStore(settles, schema, connectionHint),
+    // Behind claims rather than before outcomes: nobody waits for numbers.
+    numbersStore: new NumbersStore(claims, schema),
     transactions: pool,
     notifications: hints,
     checkReady: async () => {

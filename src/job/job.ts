@@ -27,6 +27,8 @@ export interface Job<Payload = unknown> {
   readonly runAt: Date
   readonly createdAt: Date
   readonly errors: readonly AttemptError[]
+  /** How long it waited from `runAt` until it was claimed, by the database's clock. Only of a job that was just claimed. */
+  readonly waitMs?: number
 }
 
 /** A job as operators see it: waiting, running or finished. */
@@ -40,6 +42,8 @@ export interface NewJob {
   readonly queue: string
   readonly kind: string
   readonly tenant: string
+  /** What it must not use together with more jobs than the key's limit allows. */
+  readonly key?: string
   /** JSON text. */
   readonly payload: string
   /** -1000 to 1000; higher runs earlier. */

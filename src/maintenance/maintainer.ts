@@ -1,5 +1,6 @@
 import { jittered, type Random } from '../random.js'
 import { Periodic, type Service } from '../service.js'
+import type { NumbersStore } from '../store/numbers-store.js'
 import type { Store } from '../store/store.js'
 
 /** History partitions are made days ahead and nothing else here is urgent, so once in this time is plenty. */
@@ -7,6 +8,7 @@ const INTERVAL_MS = 5 * 60_000
 
 export interface MaintainerOptions {
   readonly store: Pick<Store, 'maintain'>
+  readonly numbers: Pick<NumbersStore, 'prune'>
   readonly random: Random
   readonly succeeded: () => void
   readonly onError: (error: unknown) => void
@@ -42,6 +44,7 @@ export class Maintainer implements Service {
 
   async #run(): Promise<void> {
     await this.#options.store.maintain()
+    await this.#options.numbers.prune()
     this.#options.succeeded()
   }
 }

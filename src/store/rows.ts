@@ -21,6 +21,7 @@ export function time(row: TextRow, name: string): Date {
 
 export function toJob(row: TextRow): Job {
   const errors = row['errors']
+  const waitSeconds = optionalNumber(row, 'wait_seconds')
   return {
     id: column(row, 'id'),
     queue: column(row, 'queue'),
@@ -33,5 +34,6 @@ export function toJob(row: TextRow): Job {
     runAt: time(row, 'run_at_seconds'),
     createdAt: time(row, 'created_at_seconds'),
     errors: errors ? (JSON.parse(errors) as AttemptError[]) : [],
+    ...(waitSeconds !== undefined && { waitMs: waitSeconds * 1_000 }),
   }
 }

@@ -6,13 +6,14 @@ export const MIGRATIONS: readonly { readonly version: number; readonly name: str
 -- Tables, constraints and the indexes of the hot path. Why each decision: docs/adr/.
 -- The schema name is the only thing that is put into this text.
 
-create type :schema.job_state as enum ('scheduled', 'available', 'running');
+create type :schema.job_state as enum ('scheduled', 'blocked', 'available', 'running');
 
 create table :schema.job (
   id bigint generated always as identity,
   queue text collate "C" not null,
   kind text collate "C" not null,
   tenant text collate "C" not null,
+  key text collate "C",
   state :schema.job_state not null,
   priority smallint not null,
   attempt smallint not null default 0,
@@ -21,6 +22,7 @@ create table :schema.job (
   order_at timestamptz not null,
   created_at timestamptz not null,
   claimed_at timestamptz,
+  charged real,
   lease_id uuid,
   payload json not null,
   errors jsonb,
@@ -50,11 +52,17 @@ create index job_due on :schema.job (queue, kind, run_at, id) where state = 'sch
 create index job_due_tenant on :schema.job (queue, kind, tenant, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
 create index job_lease on :schema.job (lease_id) where state = 'running';
+-- Serves counting what runs, of one tenant or of a whole queue: limits are counted, never stored.
+create index job_running on :schema.job (queue, tenant, kind) where state = 'running';
+-- Serves the admission of jobs with a key: those that wait for it in their order, and those that have it.
+create index job_key on :schema.job (queue, key, state, order_at, id) where key is not null;
 
 comment on table :schema.job is 'Jobs that wait or run. A job leaves this table in the statement that settles it.';
 comment on column :schema.job.kind is 'Names the definition, and so the handler.';
 comment on column :schema.job.tenant is 'The party between whom capacity is shared.';
-comment on column :schema.job.state is 'scheduled: run_at is in the future; available: may be claimed; running: held under a lease.';
+comment on column :schema.job.key is 'What the job must not use together with more jobs than the limit of the key allows; null for nothing.';
+comment on column :schema.job.state is 'scheduled: run_at is in the future; blocked: due, and its key is used up by others; available: may be claimed; running: held under a lease.';
+comment on column :schema.job.charged is 'Seconds that its tenant was charged for it when it was claimed, in a queue that charges time.';
 comment on column :schema.job.attempt is 'Number of the current or last run, counted when the job is claimed.';
 comment on column :schema.job.run_at is 'Not before this time.';
 comment on column :schema.job.order_at is 'Order within a tenant: run_at minus one minute for each point of priority.';
@@ -79,32 +87,154 @@ create table :schema.queue (
   name text collate "C" not null,
   strategy text not null default 'fair',
   history text not null default 'keep',
+  charge text not null default 'jobs',
+  governed boolean not null default false,
+  limited boolean not null default false,
+  paused_at timestamptz,
+  concurrency integer,
+  rate_per_second double precision,
+  burst integer,
+  quota integer,
+  tenant_concurrency integer,
+  tenant_rate_per_second double precision,
+  tenant_burst integer,
+  tenant_quota integer,
+  key_concurrency integer not null default 1,
+  key_rate_per_second double precision,
+  key_burst integer,
+  objective_wait_ms double precision,
+  objective_share double precision,
   constraint queue_pkey primary key (name),
   constraint queue_strategy_known check (strategy in ('fair', 'fifo', 'round-robin')),
-  constraint queue_history_known check (history in ('keep', 'keep-without-payload', 'none'))
+  constraint queue_history_known check (history in ('keep', 'keep-without-payload', 'none')),
+  constraint queue_charge_known check (charge in ('jobs', 'time')),
+  -- What acts on single tenants or kinds needs the ring.
+  constraint queue_limits_need_fair check (strategy = 'fair' or num_nonnulls(tenant_concurrency, tenant_rate_per_second) = 0 and charge = 'jobs'),
+  constraint queue_concurrency_in_range check (least(concurrency, tenant_concurrency, key_concurrency) >= 0 and greatest(concurrency, tenant_concurrency, key_concurrency) <= 1000000),
+  constraint queue_rates_in_range check (least(rate_per_second, tenant_rate_per_second, key_rate_per_second) >= 0.000001 and greatest(rate_per_second, tenant_rate_per_second, key_rate_per_second) <= 1000000),
+  constraint queue_bursts_in_range check (least(burst, tenant_burst, key_burst) >= 1 and greatest(burst, tenant_burst, key_burst) <= 1000000),
+  constraint queue_rates_have_bursts check (
+    (rate_per_second is null) = (burst is null)
+    and (tenant_rate_per_second is null) = (tenant_burst is null)
+    and (key_rate_per_second is null) = (key_burst is null)
+  ),
+  constraint queue_quotas_in_range check (least(quota, tenant_quota) >= 0 and greatest(quota, tenant_quota) <= 1000000000),
+  constraint queue_objective_is_whole check ((objective_wait_ms is null) = (objective_share is null)),
+  constraint queue_objective_in_range check (objective_wait_ms between 1 and 86400000 and objective_share between 0.5 and 0.9999)
 );
 
 comment on table :schema.queue is 'Settings of the queues that differ from the defaults. A queue needs no row.';
+comment on column :schema.queue.charge is 'What a turn costs its tenant: jobs, or the time for which they run.';
+comment on column :schema.queue.governed is 'Whether a claim has more to look at than the ring: settings of single tenants, groups, kinds or keys, limits, or charges of time. Never set back.';
+comment on column :schema.queue.limited is 'Whether there ever was a limit on what runs: then settling says which slots it frees. Never set back.';
+comment on column :schema.queue.paused_at is 'Since when nothing of the queue starts.';
+comment on column :schema.queue.concurrency is 'How many of its jobs may run at once; null for any number.';
+comment on column :schema.queue.rate_per_second is 'How many of its jobs may start, in the long run; null for any number.';
+comment on column :schema.queue.burst is 'How many may start at once after a rest.';
+comment on column :schema.queue.quota is 'How many of its jobs may wait; enqueue refuses more.';
+comment on column :schema.queue.tenant_concurrency is 'For each tenant that has none of its own; so are tenant_rate_per_second, tenant_burst and tenant_quota.';
+comment on column :schema.queue.key_concurrency is 'For each key that has none of its own; so are key_rate_per_second and key_burst.';
+comment on column :schema.queue.objective_wait_ms is 'Within which time of being due the share objective_share of the jobs of each tenant is to start.';
+
+create table :schema.tenant_group (
+  queue text collate "C" not null,
+  name text collate "C" not null,
+  weight double precision not null default 1,
+  objective_wait_ms double precision,
+  objective_share double precision,
+  constraint tenant_group_pkey primary key (queue, name),
+  constraint tenant_group_weight_in_range check (weight between 0.001 and 1000),
+  constraint tenant_group_objective_is_whole check ((objective_wait_ms is null) = (objective_share is null)),
+  constraint tenant_group_objective_in_range check (objective_wait_ms between 1 and 86400000 and objective_share between 0.5 and 0.9999)
+);
+
+comment on table :schema.tenant_group is 'Settings of the groups that differ from the defaults. A group exists as soon as a tenant names it.';
 
 create table :schema.tenant (
   queue text collate "C" not null,
   tenant text collate "C" not null,
   weight double precision not null default 1,
+  grp text collate "C",
+  paused_at timestamptz,
+  concurrency integer,
+  rate_per_second double precision,
+  burst integer,
+  quota integer,
+  objective_wait_ms double precision,
+  objective_share double precision,
   constraint tenant_pkey primary key (queue, tenant),
-  constraint tenant_weight_in_range check (weight between 0.001 and 1000)
+  constraint tenant_weight_in_range check (weight between 0.001 and 1000),
+  constraint tenant_group_is_named check (octet_length(grp) between 1 and 255),
+  constraint tenant_concurrency_in_range check (concurrency between 0 and 1000000),
+  constraint tenant_rate_in_range check (rate_per_second between 0.000001 and 1000000),
+  constraint tenant_burst_in_range check (burst between 1 and 1000000),
+  constraint tenant_rate_has_burst check ((rate_per_second is null) = (burst is null)),
+  constraint tenant_quota_in_range check (quota between 0 and 1000000000),
+  constraint tenant_objective_is_whole check ((objective_wait_ms is null) = (objective_share is null)),
+  constraint tenant_objective_in_range check (objective_wait_ms between 1 and 86400000 and objective_share between 0.5 and 0.9999)
 );
 
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
+comment on column :schema.tenant.grp is 'The group whose share the tenant has a part of; null for a share of its own.';
+
+create table :schema.kind (
+  queue text collate "C" not null,
+  kind text collate "C" not null,
+  paused_at timestamptz,
+  concurrency integer,
+  rate_per_second double precision,
+  burst integer,
+  constraint kind_pkey primary key (queue, kind),
+  constraint kind_concurrency_in_range check (concurrency between 0 and 1000000),
+  constraint kind_rate_in_range check (rate_per_second between 0.000001 and 1000000),
+  constraint kind_burst_in_range check (burst between 1 and 1000000),
+  constraint kind_rate_has_burst check ((rate_per_second is null) = (burst is null))
+);
+
+comment on table :schema.kind is 'Limits and pauses of the kinds of a queue. A kind needs no row.';
+
+create table :schema.key (
+  queue text collate "C" not null,
+  key text collate "C" not null,
+  concurrency integer,
+  rate_per_second double precision,
+  burst integer,
+  constraint key_pkey primary key (queue, key),
+  constraint key_concurrency_in_range check (concurrency between 0 and 1000000),
+  constraint key_rate_in_range check (rate_per_second between 0.000001 and 1000000),
+  constraint key_burst_in_range check (burst between 1 and 1000000),
+  constraint key_rate_has_burst check ((rate_per_second is null) = (burst is null))
+);
+
+comment on table :schema.key is 'Limits of single keys. A key needs no row: then the queue''s key_concurrency holds.';
+
+create table :schema.bucket (
+  queue text collate "C" not null,
+  scope text not null,
+  name text collate "C" not null,
+  full_at timestamptz not null,
+  constraint bucket_pkey primary key (queue, scope, name),
+  constraint bucket_scope_known check (scope in ('queue', 'tenant', 'kind', 'key'))
+) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+comment on table :schema.bucket is 'The token buckets of rate limits. A bucket that is full needs no row. Only a claim that holds the queue''s lock writes here.';
+comment on column :schema.bucket.full_at is 'When the bucket is full again: it lacks (full_at - now) times the rate now. So a change of rate or burst acts at once.';
 
 -- Derived state. All of it can be lost (it is unlogged) and is found again from the jobs: see claim_fair_v1.
--- Only a claim that holds its queue's advisory lock writes to ring and walk.
+-- Only a claim that holds its queue's advisory lock writes to ring, group_ring and walk.
 
 create unlogged table :schema.ring (
   queue text collate "C" not null,
   tenant text collate "C" not null,
   kind text collate "C" not null,
+  grp text collate "C" not null default '',
   pass double precision not null,
   ready boolean not null,
+  parked_at timestamptz,
+  parked_until timestamptz,
+  entered_at timestamptz not null default clock_timestamp(),
+  served_at timestamptz,
+  seconds real,
   head_at timestamptz not null,
   head_id bigint not null,
   constraint ring_pkey primary key (queue, tenant, kind)
@@ -112,13 +242,36 @@ create unlogged table :schema.ring (
 
 -- Partial, so that a look at one tenant's lanes, which does not say "ready", has the primary key as its only index: on a small or
 -- never analysed ring PostgreSQL would find any other index as cheap, and read the whole ring through it for ever after.
-create index ring_ready on :schema.ring (queue, kind, pass) where ready;
-create index ring_idle on :schema.ring (queue, kind, pass) where not ready;
+-- The tenant's name decides between equal passes, so that the order is the same everywhere, in the simulator too.
+create index ring_ready on :schema.ring (queue, grp, kind, pass, tenant) where ready;
+create index ring_idle on :schema.ring (queue, grp, kind, pass) where not ready and parked_until is null;
+create index ring_parked on :schema.ring (queue, kind, parked_until) where parked_until < 'infinity';
+create index ring_parked_for_good on :schema.ring (queue, kind, parked_at) where parked_until = 'infinity';
 
 comment on table :schema.ring is 'The lanes (tenant and kind) of a queue in the order of their tenant''s pass.';
+comment on column :schema.ring.grp is 'The group among whose tenants the pass counts; the empty string for tenants without one.';
 comment on column :schema.ring.pass is 'The tenant''s virtual time: service received divided by weight. A turn charges all ready lanes of its tenant.';
-comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs.';
+comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs that may be claimed. Never together with parked_until.';
+comment on column :schema.ring.parked_at is 'Since when the lane is parked: it may have jobs, and its tenant is paused or at a limit.';
+comment on column :schema.ring.parked_until is 'When its tenant has a token again; infinity when it waits for a slot or to be resumed, which a notice tells.';
+comment on column :schema.ring.entered_at is 'When the lane last became ready.';
+comment on column :schema.ring.served_at is 'When a claim last took from the lane.';
+comment on column :schema.ring.seconds is 'How long a job of the lane is expected to run, learned from those that have.';
 comment on column :schema.ring.head_at is 'With head_id: where in the order of the lane the next claim starts to look, so that it need not step over the index entries of what is gone.';
+
+create unlogged table :schema.group_ring (
+  queue text collate "C" not null,
+  grp text collate "C" not null,
+  kind text collate "C" not null,
+  pass double precision not null,
+  ready boolean not null,
+  constraint group_ring_pkey primary key (queue, grp, kind)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index group_ring_ready on :schema.group_ring (queue, kind, pass, grp) where ready;
+
+comment on table :schema.group_ring is 'The groups of a queue, kind by kind, in the order of their pass: they share first, as tenants without a group do, and their tenants share what they get.';
+comment on column :schema.group_ring.ready is 'Whether the group has a ready lane of this kind.';
 
 create unlogged table :schema.walk (
   queue text collate "C" not null,
@@ -126,12 +279,17 @@ create unlogged table :schema.walk (
   tenant text collate "C" not null,
   walk_at timestamptz not null,
   due_tenant text collate "C" not null default '',
+  rest_until timestamptz not null default '-infinity',
+  seconds real,
   constraint walk_pkey primary key (queue, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind. No row: no fair claim has asked for the kind yet, or the ring was lost, and the next claim looks for all its lanes.';
-comment on column :schema.walk.tenant is 'Where it stopped; the empty string at the start.';
+comment on column :schema.walk.kind is 'The empty string for the walk along the keys.';
+comment on column :schema.walk.tenant is 'Where it stopped (at a key, in the walk along the keys); the empty string at the start.';
 comment on column :schema.walk.walk_at is 'When it goes on.';
+comment on column :schema.walk.rest_until is 'Until when a claim that was not filled does not walk all the way round again: the last one was long and found nothing.';
+comment on column :schema.walk.seconds is 'How long a job of the kind is expected to run, for tenants of which nothing is known.';
 comment on column :schema.walk.due_tenant is 'How far the promotion of due jobs has walked from tenant to tenant.';
 
 create unlogged table :schema.signal (
@@ -144,6 +302,37 @@ create unlogged table :schema.signal (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.signal is 'Append-only hints "this lane has work", folded into the ring by the next claim. So enqueue and settle touch no ring row.';
+
+create unlogged table :schema.notice (
+  queue text collate "C" not null,
+  kind text collate "C" not null,
+  id bigint generated always as identity,
+  tenant text collate "C",
+  key text collate "C",
+  jobs integer,
+  seconds double precision,
+  surplus double precision,
+  constraint notice_pkey primary key (queue, kind, id)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+comment on table :schema.notice is 'Append-only, like signal: what else the next claim must know. A slot became free, a key has work, a run took longer than was charged, a setting changed.';
+comment on column :schema.notice.kind is 'Which claims fold it in: those of the kind; for the empty string, all.';
+comment on column :schema.notice.tenant is 'Whose parked lanes to look at again, or whose run was measured; the empty string for all tenants; null for none.';
+comment on column :schema.notice.key is 'For which key to look at the jobs that wait; null for none.';
+comment on column :schema.notice.jobs is 'How many jobs of the lane ran; null when the notice measures nothing.';
+comment on column :schema.notice.seconds is 'How long they ran in all.';
+comment on column :schema.notice.surplus is 'By how much that is more than was charged for them; negative when it is less.';
+
+create unlogged table :schema.key_timer (
+  queue text collate "C" not null,
+  key text collate "C" not null,
+  due_at timestamptz not null,
+  constraint key_timer_pkey primary key (queue, key)
+) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+create index key_timer_due on :schema.key_timer (queue, due_at);
+
+comment on table :schema.key_timer is 'When keys with a rate have a token again. Only claims write here.';
 
 create unlogged table :schema.waiter (
   queue text collate "C" not null,
@@ -172,6 +361,7 @@ create table :schema.job_history (
   queue text collate "C" not null,
   kind text collate "C" not null,
   tenant text collate "C" not null,
+  key text collate "C",
   state text not null,
   priority smallint not null,
   attempt smallint not null,
@@ -297,7 +487,7 @@ $tenantry$;
 -- A run_at wins over a delay. What is not due yet waits outside the claim index.
 create function :schema.enqueue_many_v1(
   _queues text[], _kinds text[], _tenants text[], _payloads text[], _priorities smallint[],
-  _run_ats timestamptz[], _delays_ms double precision[], _max_attempts smallint[]
+  _run_ats timestamptz[], _delays_ms double precision[], _max_attempts smallint[], _keys text[]
 ) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -314,40 +504,48 @@ declare
   _ready_kinds text[];
   _ready_tenants text[];
   _ready_order_ats timestamptz[];
+  _keyed_queues text[];
+  _keyed_keys text[];
 begin
   with inserted as (
-    insert into :schema.job (queue, kind, tenant, state, priority, max_attempts, run_at, order_at, created_at, payload)
-    select given.queue, given.kind, given.tenant,
-           case when given.due > _now then cast('scheduled' as :schema.job_state) else 'available' end,
+    insert into :schema.job (queue, kind, tenant, key, state, priority, max_attempts, run_at, order_at, created_at, payload)
+    select given.queue, given.kind, given.tenant, given.key,
+           -- A job with a key waits until a claim admits it: only claims take turns, and so can count exactly.
+           case when given.due > _now then cast('scheduled' as :schema.job_state) when given.key is not null then 'blocked' else 'available' end,
            given.priority, given.max_attempts, given.due,
            -- The one static order within a tenant: a point of priority is worth a minute of waiting (ADR 0005).
            given.due - given.priority * interval '1 minute',
            _now, given.payload::json
     from (
       select row.*, coalesce(run_at, _now + coalesce(delay_ms, 0) * interval '1 millisecond') as due
-      from unnest(_queues, _kinds, _tenants, _payloads, _priorities, _run_ats, _delays_ms, _max_attempts)
-        with ordinality as row (queue, kind, tenant, payload, priority, run_at, delay_ms, max_attempts, place)
+      from unnest(_queues, _kinds, _tenants, _payloads, _priorities, _run_ats, _delays_ms, _max_attempts, _keys)
+        with ordinality as row (queue, kind, tenant, payload, priority, run_at, delay_ms, max_attempts, key, place)
       order by place
     ) as given
-    returning id, state, queue, kind, tenant, order_at
+    returning id, state, queue, kind, tenant, key, order_at
   )
   select array_agg(id order by id),
          array_agg(queue) filter (where state = 'available'),
          array_agg(kind) filter (where state = 'available'),
          array_agg(tenant) filter (where state = 'available'),
-         array_agg(order_at) filter (where state = 'available')
-  into _ids, _ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats
+         array_agg(order_at) filter (where state = 'available'),
+         array_agg(queue) filter (where state = 'blocked'),
+         array_agg(key) filter (where state = 'blocked')
+  into _ids, _ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats, _keyed_queues, _keyed_keys
   from inserted;
 
   if _ready_queues is not null then
     perform :schema.signal_v1(_ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats);
+  end if;
+  if _keyed_keys is not null then
+    perform :schema.notice_keys_v1(_keyed_queues, _keyed_keys);
   end if;
   -- Also for scheduled jobs: the worker sets its timer to the first one.
   perform :schema.wake_v1(_queues);
   return coalesce(_ids, '{}');
 end $tenantry$;
 
--- The public entry for triggers and other languages. Options: queue, priority, run_at, delay_ms, max_attempts.
+-- The public entry for triggers and other languages. Options: queue, priority, run_at, delay_ms, max_attempts, key.
 -- It never gains a positional argument.
 create function :schema.enqueue(kind text, payload jsonb, tenant text, options jsonb default '{}') returns bigint
 language plpgsql
@@ -366,16 +564,16 @@ begin
   select option.key, option.value::text into _option, _given
   from jsonb_each(options) as option
   where case
-    when option.key in ('queue', 'run_at') then jsonb_typeof(option.value) not in ('string', 'null')
+    when option.key in ('queue', 'run_at', 'key') then jsonb_typeof(option.value) not in ('string', 'null')
     when option.key in ('priority', 'max_attempts', 'delay_ms') then jsonb_typeof(option.value) not in ('number', 'null')
     else true
   end
   limit 1;
-  if _option in ('queue', 'run_at', 'priority', 'max_attempts', 'delay_ms') then
-    raise exception 'expected % to be a %, got %', _option, case when _option in ('queue', 'run_at') then 'string' else 'number' end, left(_given, 40)
+  if _option in ('queue', 'run_at', 'key', 'priority', 'max_attempts', 'delay_ms') then
+    raise exception 'expected % to be a %, got %', _option, case when _option in ('queue', 'run_at', 'key') then 'string' else 'number' end, left(_given, 40)
       using errcode = 'invalid_parameter_value';
   elsif _option is not null then
-    raise exception 'expected options to be among queue, priority, run_at, delay_ms, max_attempts, got "%"', left(_option, 40) using errcode = 'invalid_parameter_value';
+    raise exception 'expected options to be among queue, priority, run_at, delay_ms, max_attempts, key, got "%"', left(_option, 40) using errcode = 'invalid_parameter_value';
   end if;
   _run_at := options ->> 'run_at';
   _priority := coalesce((options ->> 'priority')::numeric, 0);
@@ -389,6 +587,9 @@ begin
   end if;
   if octet_length(_queue) not between 1 and 255 then
     raise exception 'expected queue to be a text of 1 to 255 bytes, got %', quote_literal(left(_queue, 40)) using errcode = 'invalid_parameter_value';
+  end if;
+  if octet_length(options ->> 'key') not between 1 and 255 then
+    raise exception 'expected key to be a text of 1 to 255 bytes, got %', quote_literal(left(options ->> 'key', 40)) using errcode = 'invalid_parameter_value';
   end if;
   if payload is null then
     raise exception 'expected payload to be JSON, got null; pass ''null''::jsonb for the JSON value null' using errcode = 'invalid_parameter_value';
@@ -411,12 +612,12 @@ begin
   end if;
   _ids := :schema.enqueue_many_v1(
     array[_queue], array[kind], array[tenant], array[payload::text], array[_priority::smallint],
-    array[_run_at], array[_delay_ms], array[_max_attempts::smallint]);
+    array[_run_at], array[_delay_ms], array[_max_attempts::smallint], array[options ->> 'key']);
   return _ids[1];
 end $tenantry$;
 
 comment on function :schema.enqueue(text, jsonb, text, jsonb) is
-  'Enqueues one job in the calling transaction. Options: queue, priority, run_at, delay_ms, max_attempts.';
+  'Enqueues one job in the calling transaction. Options: queue, priority, run_at, delay_ms, max_attempts, key.';
 ` },
   { version: 4, name: 'discovery', text: `-- breaking: no
 -- Discovery: which lanes (tenant and kind) of a queue have work, without enqueue or settle ever touching a row of the ring. Everything
@@ -439,12 +640,14 @@ language plpgsql
 as $tenantry$
 declare
   _now timestamptz := clock_timestamp();
+  _promoted integer;
   _due_kinds text[];
   _due_tenants text[];
   _due_order_ats timestamptz[];
+  _due_keys text[];
 begin
   with promoted as (
-    update :schema.job set state = 'available'
+    update :schema.job set state = case when job.key is null then cast('available' as :schema.job_state) else 'blocked' end
     where job.state = 'scheduled' and job.id = any (array(
       select due.id
       from unnest(_kinds) as wanted (kind)
@@ -457,16 +660,19 @@ begin
         for no key update skip locked
       ) as due
     ))
-    returning job.kind, job.tenant, job.order_at
+    returning job.kind, job.tenant, job.key, job.order_at
   )
-  select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
-  into _due_kinds, _due_tenants, _due_order_ats
+  select count(*), array_agg(promoted.kind) filter (where promoted.key is null), array_agg(promoted.tenant) filter (where promoted.key is null),
+         array_agg(promoted.order_at) filter (where promoted.key is null), array_agg(promoted.key) filter (where promoted.key is not null)
+  into _promoted, _due_kinds, _due_tenants, _due_order_ats, _due_keys
   from promoted;
-  if _due_kinds is null then
-    return 0;
+  if _due_kinds is not null then
+    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
   end if;
-  perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
-  return cardinality(_due_kinds);
+  if _due_keys is not null then
+    perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_due_keys)]), _due_keys);
+  end if;
+  return _promoted;
 end $tenantry$;
 
 -- When one tenant has more that is due than a claim promotes, the others must not wait behind it here either: up to 64 tenants of
@@ -480,6 +686,7 @@ declare
   _tenants text[];
   _due_tenants text[];
   _due_order_ats timestamptz[];
+  _due_keys text[];
 begin
   for _walk in
     select walk.kind, walk.due_tenant from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds)
@@ -503,7 +710,7 @@ begin
     where walk.queue = _queue and walk.kind = _walk.kind;
 
     with promoted as (
-      update :schema.job set state = 'available'
+      update :schema.job set state = case when job.key is null then cast('available' as :schema.job_state) else 'blocked' end
       where job.state = 'scheduled' and job.id = any (array(
         select due.id
         from unnest(_tenants[2:]) as hop (tenant)
@@ -517,9 +724,15 @@ begin
           for no key update skip locked
         ) as due
       ))
-      returning job.tenant, job.order_at
+      returning job.tenant, job.key, job.order_at
     )
-    select array_agg(promoted.tenant), array_agg(promoted.order_at) into _due_tenants, _due_order_ats from promoted;
+    select array_agg(promoted.tenant) filter (where promoted.key is null), array_agg(promoted.order_at) filter (where promoted.key is null),
+           array_agg(promoted.key) filter (where promoted.key is not null)
+    into _due_tenants, _due_order_ats, _due_keys
+    from promoted;
+    if _due_keys is not null then
+      perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_due_keys)]), _due_keys);
+    end if;
     if _due_tenants is not null then
       perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_tenants)]),
         array_fill(_walk.kind, array[cardinality(_due_tenants)]), _due_tenants, _due_order_ats);
@@ -527,49 +740,48 @@ begin
   end loop;
 end $tenantry$;
 
--- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.
+-- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. One that
+-- is parked stays so. _kinds are those of the claim, over which a busy period is measured.
 create function :schema.enter_ring_v1(
   _queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[], _lane_order_ats timestamptz[]
 ) returns void
 language plpgsql
 as $tenantry$
 declare
-  _floor double precision;
+  _grouped boolean := exists (select from :schema.tenant where tenant.queue = _queue);
+  _lane_groups text[] := array_fill(''::text, array[cardinality(_lane_tenants)]);
+  _groups text[] := array[''];
+  _floors double precision[];
 begin
-  -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
-  select min(head.pass) into _floor
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    select ring.pass from :schema.ring
-    where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-    order by ring.pass limit 1
-  ) as head;
-  if _floor is null then
-    select max(tail.pass) into _floor
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select ring.pass from :schema.ring
-      where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
-      order by ring.pass desc limit 1
-    ) as tail;
+  if _grouped then
+    select array_agg(coalesce(tenant.grp, '') order by given.place), array_agg(distinct coalesce(tenant.grp, ''))
+    into _lane_groups, _groups
+    from unnest(_lane_tenants) with ordinality as given (tenant, place)
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant;
   end if;
+  _floors := array(select coalesce(:schema.floor_v1(_queue, given.grp, _kinds), 0) from unnest(_groups) as given (grp));
 
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
-  select _queue, lane.tenant, lane.kind,
-         greatest(_floor, 0,
+  insert into :schema.ring as ring (queue, tenant, kind, grp, pass, ready, head_at, head_id)
+  select _queue, lane.tenant, lane.kind, lane.grp,
+         greatest(_floors[array_position(_groups, lane.grp)],
            (select max(own.pass) from :schema.ring as own
-            where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
+            where own.queue = _queue and own.tenant = lane.tenant and own.grp = lane.grp and own.kind = any (_kinds))),
          true, lane.order_at, 0
   from (
-    select given.kind, given.tenant, min(given.order_at) as order_at
-    from unnest(_lane_kinds, _lane_tenants, _lane_order_ats) as given (kind, tenant, order_at)
-    group by given.kind, given.tenant
+    select given.kind, given.tenant, given.grp, min(given.order_at) as order_at
+    from unnest(_lane_kinds, _lane_tenants, _lane_groups, _lane_order_ats) as given (kind, tenant, grp, order_at)
+    group by given.kind, given.tenant, given.grp
   ) as lane
   on conflict (queue, tenant, kind) do update
-  set ready = true,
-      pass = case when ring.ready then ring.pass else excluded.pass end,
+  set ready = ring.parked_until is null,
+      grp = case when ring.ready or ring.parked_until is not null then ring.grp else excluded.grp end,
+      pass = case when ring.ready or ring.parked_until is not null then ring.pass else excluded.pass end,
+      entered_at = case when ring.ready or ring.parked_until is not null then ring.entered_at else excluded.entered_at end,
       head_at = least(ring.head_at, excluded.head_at),
       head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end;
+  if _groups <> array[''] then
+    perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(_groups, ''));
+  end if;
 end $tenantry$;
 
 -- Folds up to 256 signals of the kinds into the ring.
@@ -606,7 +818,8 @@ begin
 end $tenantry$;
 
 -- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants in all that
--- have available jobs, one index probe each, and a few of each kind in any case. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
+-- have available jobs, one index probe each, and a few of each kind in any case. Answers with how many lanes it made ready or set
+-- back. Having come round, a walk rests; a long one that found nothing, because the tenants that have jobs are parked, for longer.
 create function :schema.walk_v1(
   _queue text, _kinds text[], _walked_kinds text[], _hops_in_all integer, _from_start boolean
 ) returns integer
@@ -620,6 +833,8 @@ declare
   _order_ats timestamptz[];
   _ids bigint[];
   _came_round boolean;
+  _stopped_at text;
+  _walked integer;
   _lane_kinds text[] := '{}';
   _lane_tenants text[] := '{}';
   _lane_order_ats timestamptz[] := '{}';
@@ -645,24 +860,30 @@ begin
     select array_agg(hop.tenant), array_agg(hop.order_at), array_agg(hop.id) into _tenants, _order_ats, _ids
     from (select hop.tenant, hop.order_at, hop.id from hop limit _hops + 1) as hop;
     _came_round := cardinality(_tenants) <= _hops;
-
-    insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-    values (_queue, _kind, case when _came_round then '' else _tenants[_hops + 1] end,
-      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
-    on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
+    _stopped_at := _tenants[_hops + 1];
+    _walked := cardinality(_tenants) - 1;
 
     select array_agg(found.tenant), array_agg(found.order_at) into _tenants, _order_ats
     from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
     where found.id is not null and not exists (
       select from :schema.ring
       where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
-        and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
+        and case when ring.ready or ring.parked_until is not null then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
     );
     if _tenants is not null then
       _lane_tenants := _lane_tenants || _tenants;
       _lane_order_ats := _lane_order_ats || _order_ats;
       _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
     end if;
+
+    insert into :schema.walk as walk (queue, kind, tenant, walk_at, rest_until)
+    values (_queue, _kind, case when _came_round then '' else _stopped_at end,
+      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end,
+      -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
+      case when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds' else '-infinity' end)
+    on conflict (queue, kind) do update
+    set tenant = excluded.tenant, walk_at = excluded.walk_at,
+        rest_until = case when _from_start then excluded.rest_until else walk.rest_until end;
   end loop;
   if cardinality(_lane_kinds) > 0 then
     perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
@@ -695,53 +916,130 @@ end $tenantry$;
 --
 -- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
 
--- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
--- have, up to _wanted in all, the one with the smallest pass first.
+-- Gives out turns in general: several kinds, weights, groups, tenants that are far behind. The candidates are the tenants of a
+-- group or, for '', the groups and the tenants without one. Answers with how many jobs each may have, up to _wanted in all, the one
+-- with the smallest pass first. _expected is what a job of each kind costs, where time is charged.
 create function :schema.pick_v1(
-  _queue text, _kinds text[], _wanted integer, _quantum integer,
-  out tenants text[], out weights double precision[], out shares integer[]
+  _queue text, _grp text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer,
+  out names text[], out are_groups boolean[], out weights double precision[], out shares integer[]
 )
 language plpgsql
 as $tenantry$
 declare
-  -- Bounded, since as many turns of as many tenants are looked at; the claim asks again for the rest.
+  -- Bounded, since as many turns of as many candidates are looked at; the claim asks again for the rest.
   _turns integer := least(64, ceil(_wanted::double precision / _quantum));
 begin
-  select array_agg(share.tenant), array_agg(share.weight), array_agg(share.jobs)
-  into tenants, weights, shares
+  select array_agg(share.name), array_agg(share.is_group), array_agg(share.weight), array_agg(share.jobs)
+  into names, are_groups, weights, shares
   from (
     -- The turn that starts last is cut to what is left of the batch.
-    select turn.tenant, turn.weight,
+    select turn.name, turn.is_group, turn.weight,
            (count(*) * _quantum - case when max(turn.place) = _turns then greatest(0, _turns * _quantum - _wanted) else 0 end)::integer as jobs
     from (
-      -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
-      select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at,
-             row_number() over (order by candidate.pass + turn.number * _quantum / candidate.weight, candidate.tenant) as place
+      -- The turns that begin at the smallest passes: a candidate far behind, or with a large weight, has several of them.
+      select candidate.name, candidate.is_group, candidate.weight, candidate.pass + turn.number * candidate.step as starts_at,
+             row_number() over (order by candidate.pass + turn.number * candidate.step, candidate.name, candidate.is_group) as place
       from (
-        select lowest.tenant, lowest.pass, coalesce(tenant.weight, 1) as weight
+        select weighed.*, _quantum * weighed.cost / weighed.weight as step,
+               -- Where there are enough candidates, none has a turn after the last of them has had its first.
+               case when count(*) over () < _turns then 'infinity' else max(weighed.pass) over () end as ends_at
         from (
-          select lane.tenant, min(lane.pass) as pass
-          from unnest(_kinds) as wanted (kind)
-          cross join lateral (
-            select ring.tenant, ring.pass
-            from :schema.ring
-            where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-            order by ring.pass
-            limit _turns
-          ) as lane
-          group by lane.tenant
-          order by 2
+          (select lane.tenant as name, false as is_group, min(lane.pass) as pass, max(lane.cost) as cost,
+                  (select coalesce(min(tenant.weight), 1) from :schema.tenant where tenant.queue = _queue and tenant.tenant = lane.tenant) as weight
+           from unnest(_kinds, _expected) as wanted (kind, expected)
+           cross join lateral (
+             select ring.tenant, ring.pass, case when wanted.expected is null then 1 else greatest(0.001, coalesce(ring.seconds, wanted.expected)) end as cost
+             from :schema.ring
+             where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+             order by ring.pass, ring.tenant
+             limit _turns
+           ) as lane
+           group by lane.tenant
+           order by 3, 1
+           limit _turns)
+          union all
+          (select node.grp, true, min(node.pass), max(node.cost),
+                  (select coalesce(min(tenant_group.weight), 1) from :schema.tenant_group where tenant_group.queue = _queue and tenant_group.name = node.grp)
+           from unnest(_kinds, _expected) as wanted (kind, expected)
+           cross join lateral (
+             select group_ring.grp, group_ring.pass, coalesce(wanted.expected, 1) as cost
+             from :schema.group_ring
+             where _grp = '' and group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+             order by group_ring.pass, group_ring.grp
+             limit _turns
+           ) as node
+           group by node.grp
+           order by 3, 1
+           limit _turns)
+          order by 3, 1, 2
           limit _turns
-        ) as lowest
-        left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lowest.tenant
+        ) as weighed
       ) as candidate
-      cross join generate_series(0, _turns - 1) as turn (number)
+      cross join lateral generate_series(0, least(_turns - 1, floor(least(64, (candidate.ends_at - candidate.pass) / candidate.step)))::integer) as turn (number)
       order by place
       limit _turns
     ) as turn
-    group by turn.tenant, turn.weight
-    order by min(turn.starts_at)
+    group by turn.name, turn.is_group, turn.weight
+    order by min(turn.starts_at), turn.name
   ) as share;
+end $tenantry$;
+
+-- The turns of a claim, tenant by tenant: those of a group are given out among its tenants. Cuts each share to what the tenant may
+-- start, and parks the tenants that may start nothing; where these were all, the answer is empty and retry is true.
+create function :schema.turns_v1(
+  _queue text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer, _now timestamptz,
+  out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out retry boolean
+)
+language plpgsql
+as $tenantry$
+declare
+  _picked record;
+  _inner record;
+  _rooms integer[];
+  _untils timestamptz[];
+begin
+  rated := false;
+  retry := false;
+  select pick.* into _picked from :schema.pick_v1(_queue, '', _kinds, _expected, _wanted, _quantum) as pick;
+  if _picked.names is null then
+    return;
+  end if;
+  if true = any (_picked.are_groups) then
+    for i in 1 .. cardinality(_picked.names) loop
+      if _picked.are_groups[i] then
+        select pick.* into _inner from :schema.pick_v1(_queue, _picked.names[i], _kinds, _expected, _picked.shares[i], _quantum) as pick;
+        tenants := tenants || _inner.names;
+        groups := groups || array_fill(_picked.names[i], array[coalesce(cardinality(_inner.names), 0)]);
+        weights := weights || _inner.weights;
+        shares := shares || _inner.shares;
+      else
+        tenants := tenants || _picked.names[i];
+        groups := groups || ''::text;
+        weights := weights || _picked.weights[i];
+        shares := shares || _picked.shares[i];
+      end if;
+    end loop;
+  else
+    tenants := _picked.names;
+    groups := array_fill(''::text, array[cardinality(tenants)]);
+    weights := _picked.weights;
+    shares := _picked.shares;
+  end if;
+
+  select room.rooms, room.untils, room.rated into _rooms, _untils, rated from :schema.rooms_v1(_queue, tenants, _now) as room;
+  if array_length(array_remove(_untils, null), 1) > 0 then
+    perform :schema.park_v1(_queue,
+      array(select given.tenant from unnest(tenants, _untils) as given (tenant, until) where given.until is not null),
+      array_remove(_untils, null), _now);
+    perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(groups, ''));
+  end if;
+  if array_length(array_remove(_rooms, null), 1) > 0 then
+    select array_agg(given.tenant), array_agg(given.grp), array_agg(given.weight), array_agg(least(given.share, given.room))
+    into tenants, groups, weights, shares
+    from unnest(tenants, groups, weights, shares, _rooms) as given (tenant, grp, weight, share, room)
+    where given.room is null or given.room > 0;
+    retry := tenants is null;
+  end if;
 end $tenantry$;
 
 -- Splits each tenant's share over its ready lanes by the order of their jobs. Looks without locking.
@@ -784,6 +1082,20 @@ begin
   ) as lane
   where lane.first_place <= lane.share;
 end $tenantry$;
+
+-- Cuts the quotas of lanes, in the order of their turns, so that no kind gets more than its room.
+create function :schema.cut_v1(_kinds text[], _rooms integer[], _lane_kinds text[], _quotas integer[]) returns integer[]
+language sql immutable
+as $tenantry$
+  select array_agg(
+           case when lane.room is null then lane.quota else greatest(0, least(lane.quota, lane.room - (lane.before - lane.quota)))::integer end
+           order by lane.place)
+  from (
+    select given.place, given.quota, _rooms[array_position(_kinds, given.kind)] as room,
+           sum(given.quota) over (partition by given.kind order by given.place) as before
+    from unnest(_lane_kinds, _quotas) with ordinality as given (kind, quota, place)
+  ) as lane
+$tenantry$;
 
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
 create function :schema.claim_fair_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
@@ -1179,7 +1491,7 @@ end $tenantry$;
 
 create function :schema.claim_v1(
   _queue text, _lease_id uuid, _worker_id text, _kinds text[], _count integer, _lease_ms double precision, _listening boolean,
-  out claimed integer, out interleave boolean, out next_due_ms double precision
+  out claimed integer, out interleave boolean, out held_back boolean, out next_due_ms double precision
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -1249,8 +1561,8 @@ end $tenantry$;
 
 -- The jobs that run under a lease: the second half of a claim, and the way to find a claim whose reply was lost.
 create function :schema.claimed_v1(_lease_id uuid) returns table (
-  id bigint, queue text, kind text, tenant text, payload json, attempt smallint, max_attempts smallint, priority smallint,
-  run_at_seconds double precision, created_at_seconds double precision, errors jsonb
+  id bigint, queue text, kind text, tenant text, key text, payload json, attempt smallint, max_attempts smallint, priority smallint,
+  run_at_seconds double precision, created_at_seconds double precision, wait_seconds double precision, errors jsonb
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -1262,8 +1574,8 @@ as $tenantry$
 begin
   -- date_part, not extract: a double costs a third of a numeric.
   return query
-  select job.id, job.queue, job.kind, job.tenant, job.payload, job.attempt, job.max_attempts, job.priority,
-         date_part('epoch', job.run_at), date_part('epoch', job.created_at), job.errors
+  select job.id, job.queue, job.kind, job.tenant, job.key, job.payload, job.attempt, job.max_attempts, job.priority,
+         date_part('epoch', job.run_at), date_part('epoch', job.created_at), date_part('epoch', job.claimed_at - job.run_at), job.errors
   from :schema.job
   where job.lease_id = _lease_id and job.state = 'running'
   order by job.order_at, job.id;
@@ -1661,15 +1973,2352 @@ begin
   return _healed;
 end $tenantry$;
 ` },
+  { version: 12, name: 'notices', text: `-- breaking: no
+-- Notices: what the next claim must know besides the arrival of jobs. Whoever frees a slot, measures a run or changes a setting
+-- appends one, and so waits for nobody and touches no row of the ring; a claim folds them in while it holds the queue's lock.
+-- A notice becomes visible with the commit that it tells of, never earlier. One can be missing: what settled a job before a limit
+-- was set does not know of it, and a crash empties the table. So a claim looks again at what is parked, a lane at a time, and
+-- walks along the keys.
+
+-- Tells that these keys have work, or are used less.
+create function :schema.notice_keys_v1(_queues text[], _keys text[]) returns void
+language sql
+as $tenantry$
+  insert into :schema.notice (queue, kind, key)
+  select distinct given.queue, '', given.key
+  from unnest(_queues, _keys) as given (queue, key)
+$tenantry$;
+
+-- Tells what became free when jobs ended or were given back, and how long they ran. Wakes a worker where it may wait for that.
+create function :schema.notice_ended_v1(
+  _queues text[], _tenants text[], _kinds text[], _keys text[], _seconds double precision[], _charged real[]
+) returns void
+language plpgsql
+as $tenantry$
+declare
+  _woken text[];
+begin
+  with ended as (
+    select given.*, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
+           coalesce(queue.charge = 'time', false) as timed
+    from unnest(_queues, _tenants, _kinds, _keys, _seconds, _charged) as given (queue, tenant, kind, key, seconds, charged)
+    left join :schema.queue on queue.name = given.queue
+  ),
+  noticed as (
+    insert into :schema.notice (queue, kind, tenant, key, jobs, seconds, surplus)
+    select distinct ended.queue, '', ended.tenant, null::text, null::integer, null::double precision, null::double precision
+    from ended
+    where ended.limited and (ended.all_limited or exists (
+      select from :schema.tenant where tenant.queue = ended.queue and tenant.tenant = ended.tenant and tenant.concurrency is not null
+    ))
+    union all
+    select distinct ended.queue, '', null, ended.key, null::integer, null::double precision, null::double precision
+    from ended where ended.key is not null
+    union all
+    select ended.queue, ended.kind, ended.tenant, null, count(*), sum(ended.seconds), sum(ended.seconds - ended.charged)
+    from ended
+    where ended.timed and ended.charged is not null
+    group by ended.queue, ended.kind, ended.tenant
+  )
+  select array_agg(distinct ended.queue) into _woken
+  from ended
+  left join :schema.queue on queue.name = ended.queue
+  where queue.limited or ended.key is not null;
+  if _woken is not null then
+    perform :schema.wake_v1(_woken);
+  end if;
+end $tenantry$;
+
+-- Folds up to 256 notices for claims of the kinds into the ring. In a queue that is not fair only those of keys mean anything.
+create function :schema.fold_notices_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+  _keys text[];
+  _measured boolean;
+  _lane_tenants text[];
+  _lane_kinds text[];
+  _jobs integer[];
+  _seconds double precision[];
+  _surpluses double precision[];
+begin
+  with folded as (
+    delete from :schema.notice
+    where notice.ctid = any (array(
+      select head.ctid
+      from unnest(_kinds || '') as wanted (kind)
+      cross join lateral (
+        select oldest.ctid from :schema.notice as oldest
+        where oldest.queue = _queue and oldest.kind = wanted.kind
+        order by oldest.id
+        limit 256
+      ) as head
+      limit 256
+    ))
+    returning notice.*
+  ),
+  measured as (
+    select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
+    from folded
+    where folded.jobs is not null
+    group by folded.tenant, folded.kind
+  )
+  select array(select distinct folded.tenant from folded where folded.jobs is null and folded.tenant is not null),
+         array(select distinct folded.key from folded where folded.key is not null),
+         exists (select from measured),
+         array(select measured.tenant from measured order by measured.tenant, measured.kind),
+         array(select measured.kind from measured order by measured.tenant, measured.kind),
+         array(select measured.jobs from measured order by measured.tenant, measured.kind),
+         array(select measured.seconds from measured order by measured.tenant, measured.kind),
+         array(select measured.surplus from measured order by measured.tenant, measured.kind)
+  into _tenants, _keys, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
+  if _measured then
+    perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
+  end if;
+  if cardinality(_tenants) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _tenants);
+  end if;
+  if cardinality(_keys) > 0 then
+    perform :schema.admit_v1(_queue, _keys);
+  end if;
+end $tenantry$;
+` },
+  { version: 13, name: 'keys', text: `-- breaking: no
+-- Keys: at most so many jobs of a key at once, or per second, across tenants and kinds; with a limit of one, strictly in order.
+--
+-- Problem.    A lane whose first jobs all have a key that is used up would have to be looked through at every claim.
+-- Here.       A due job with a key is \`blocked\`, which the claim index does not hold, until a claim admits it: makes it available.
+--             A key is looked at when a notice says so, since an enqueue, a settling and a change of its limit each leave one,
+--             and when the walk along the keys comes by.
+-- Invariants. (K1) Under the queue's lock no job is admitted unless the available and running jobs of its key are fewer than its
+--             limit. (K2) Nor unless the available ones are fewer than its tokens: so one that is available may be claimed at
+--             once, and starts never exceed the rate. (K3) With a limit of one, no job is admitted while one that comes before
+--             it in the order of the key waits for its retry, or is held by somebody else.
+
+-- Admits jobs of these keys, and tells the lanes. Where a limit was lowered, takes back the admission of those that are too many.
+create function :schema.admit_v1(_queue text, _keys text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _settings :schema.queue;
+  _known text[];
+  _strict boolean[];
+  _available integer[];
+  _targets integer[];
+  _ids bigint[];
+  _kinds text[];
+  _tenants text[];
+  _order_ats timestamptz[];
+begin
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  select array_agg(wanted.key), array_agg(wanted.slots = 1), array_agg(use.available),
+         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens)))
+  into _known, _strict, _available, _targets
+  from (
+    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots,
+           :schema.tokens_v1(bucket.full_at, _now, coalesce(key.rate_per_second, _settings.key_rate_per_second),
+             coalesce(key.burst, _settings.key_burst)) as tokens
+    from unnest(_keys) as given (key)
+    left join :schema.key on key.queue = _queue and key.key = given.key
+    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+  ) as wanted
+  cross join lateral (
+    -- Running ones are counted no further than the limit.
+    select (select count(*) from (
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = 'available' limit 10000
+            ) as admitted)::integer as available,
+           (select count(*) from (
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = 'running' limit wanted.slots
+            ) as busy)::integer as running
+  ) as use
+  where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
+  if _known is null then
+    return;
+  end if;
+
+  -- The last of those that are too many, the first of those for which there is room. Looks without locking, so that a row that
+  -- somebody holds keeps its place.
+  _ids := array(
+    select surplus.id
+    from unnest(_known, _available, _targets) as given (key, available, target)
+    cross join lateral (
+      select job.id from :schema.job
+      where job.queue = _queue and job.key = given.key and job.state = 'available'
+      order by job.order_at desc, job.id desc
+      limit greatest(0, given.available - given.target)
+    ) as surplus
+  );
+  if cardinality(_ids) > 0 then
+    update :schema.job set state = 'blocked'
+    where job.id = any (array(
+      select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'available' for no key update skip locked
+    ));
+  end if;
+  _ids := array(
+    select head.id
+    from unnest(_known, _strict, _available, _targets) as given (key, strict, available, target)
+    cross join lateral (
+      select job.id, job.order_at from :schema.job
+      where job.queue = _queue and job.key = given.key and job.state = 'blocked'
+      order by job.order_at, job.id
+      limit least(1000, greatest(0, given.target - given.available))
+    ) as head
+    where not given.strict or not exists (
+      select from :schema.job as earlier
+      where earlier.queue = _queue and earlier.key = given.key and earlier.state = 'scheduled'
+        and (earlier.order_at, earlier.id) < (head.order_at, head.id) and earlier.claimed_at is not null
+    )
+  );
+  if cardinality(_ids) > 0 then
+    with admitted as (
+      update :schema.job set state = 'available'
+      where job.id = any (array(
+        select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'blocked' for no key update skip locked
+      ))
+      returning job.kind, job.tenant, job.order_at
+    )
+    select array_agg(admitted.kind), array_agg(admitted.tenant), array_agg(admitted.order_at) into _kinds, _tenants, _order_ats from admitted;
+    if _kinds is not null then
+      perform :schema.signal_v1(array_fill(_queue, array[cardinality(_kinds)]), _kinds, _tenants, _order_ats);
+      -- They may be of kinds that only other workers know.
+      perform :schema.wake_v1(array[_queue]);
+    end if;
+  end if;
+  if _settings.governed then
+    perform :schema.time_keys_v1(_queue, _known, _now);
+  end if;
+end $tenantry$;
+
+-- Sets the timers of those of the keys that have a rate and jobs that wait for it.
+create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
+language sql
+as $tenantry$
+  insert into :schema.key_timer as timer (queue, key, due_at)
+  select _queue, given.key,
+         greatest(_now, coalesce(bucket.full_at, _now) - (rated.burst - 1 - use.available) / rated.rate * interval '1 second')
+  from unnest(_keys) as given (key)
+  left join :schema.queue on queue.name = _queue
+  left join :schema.key on key.queue = _queue and key.key = given.key
+  left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+  cross join lateral (
+    select coalesce(key.rate_per_second, queue.key_rate_per_second) as rate, coalesce(key.burst, queue.key_burst) as burst
+  ) as rated
+  cross join lateral (
+    select count(*) as available from (
+      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'available' limit rated.burst
+    ) as admitted
+  ) as use
+  where rated.rate is not null and use.available < rated.burst
+    and exists (select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'blocked')
+  order by given.key
+  on conflict (queue, key) do update set due_at = excluded.due_at
+$tenantry$;
+
+-- Looks at the keys whose timers have run down, at most 256.
+create function :schema.admit_due_v1(_queue text, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _keys text[];
+begin
+  with due as (
+    delete from :schema.key_timer
+    where key_timer.ctid = any (array(
+      select timer.ctid from :schema.key_timer as timer
+      where timer.queue = _queue and timer.due_at <= _now
+      order by timer.due_at
+      limit 256
+    ))
+    returning key_timer.key
+  )
+  select array_agg(due.key) into _keys from due;
+  if _keys is not null then
+    perform :schema.admit_v1(_queue, _keys);
+  end if;
+end $tenantry$;
+
+-- Debits the buckets of the keys of the jobs that run under this lease, and sets their timers.
+create function :schema.debit_keys_v1(_queue text, _lease_id uuid, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _keys text[];
+begin
+  with debited as (
+    insert into :schema.bucket as bucket (queue, scope, name, full_at)
+    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(key.rate_per_second, queue.key_rate_per_second), used.jobs)
+    from (
+      select job.key, count(*)::integer as jobs from :schema.job
+      where job.lease_id = _lease_id and job.state = 'running' and job.key is not null
+      group by job.key
+    ) as used
+    left join :schema.queue on queue.name = _queue
+    left join :schema.key on key.queue = _queue and key.key = used.key
+    where coalesce(key.rate_per_second, queue.key_rate_per_second) is not null
+    order by used.key
+    on conflict (queue, scope, name) do update
+    set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
+    returning bucket.name
+  )
+  select array_agg(debited.name) into _keys from debited;
+  if _keys is not null then
+    perform :schema.time_keys_v1(_queue, _keys, _now);
+  end if;
+end $tenantry$;
+
+-- Walks along the keys, from where the last walk stopped or from the start, and looks at each of up to _hops.
+create function :schema.walk_keys_v1(_queue text, _hops integer, _from_start boolean) returns void
+language plpgsql
+as $tenantry$
+declare
+  _from text := '';
+  _keys text[];
+  _came_round boolean;
+begin
+  if not _from_start then
+    select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = '';
+  end if;
+  with recursive hop as (
+    select _from collate "C" as key
+    union all
+    select next.key
+    from hop
+    cross join lateral (
+      select job.key from :schema.job
+      where job.queue = _queue and job.key > hop.key and job.key is not null
+      order by job.key
+      limit 1
+    ) as next
+  )
+  select array_agg(hop.key) into _keys from (select hop.key from hop limit _hops + 1) as hop;
+  _came_round := cardinality(_keys) <= _hops;
+  insert into :schema.walk as walk (queue, kind, tenant, walk_at)
+  values (_queue, '', case when _came_round then '' else _keys[_hops + 1] end,
+    -- A queue without keys is hardly looked at.
+    case when not _came_round then clock_timestamp()
+         when cardinality(_keys) = 1 then clock_timestamp() + interval '5 seconds'
+         else clock_timestamp() + interval '250 milliseconds' end)
+  on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
+  if cardinality(_keys) > 1 then
+    perform :schema.admit_v1(_queue, _keys[2:]);
+  end if;
+end $tenantry$;
+` },
+  { version: 14, name: 'settings', text: `-- breaking: no
+-- Settings: by whom, what a queue, a tenant, a group, a kind or a key gets more or less. Public functions, for operators and
+-- programs in any language; the client calls them too, so every setting is checked in one more place than the client.
+--
+-- They take no queue lock and write no row of the ring: what changes is told to the next claim by a notice, and claims do not
+-- wait for a transaction that changes settings, however long it stays open. (A change of the strategy is the exception: it
+-- removes the walks, so it should be committed at once.) Settings of one tenant, group, kind or key are changed one
+-- transaction after another; a queue's row is locked against a change of its strategy for as long as something that needs
+-- the strategy is being set.
+
+-- A table lookup for each enqueue into a queue with settings must not become one for each of its tenants.
+create index tenant_with_quota on :schema.tenant (queue) where quota is not null;
+
+-- Refuses what is not a number within bounds, or null where that is an answer.
+create function :schema.setting_number_v1(
+  _name text, _value jsonb, _least numeric, _most numeric, _whole boolean default false, _needed boolean default false
+) returns numeric
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _number numeric := case when jsonb_typeof(_value) = 'number' then _value::numeric end;
+begin
+  if coalesce(jsonb_typeof(_value), 'null') = 'null' and not _needed then
+    return null;
+  end if;
+  if _number is null or _number not between _least and _most or _whole and _number <> trunc(_number) then
+    raise exception 'expected % to be % from % to %, got %', _name, case when _whole then 'an integer' else 'a number' end, _least, _most, coalesce(left(_value::text, 80), 'null')
+      using errcode = 'invalid_parameter_value';
+  end if;
+  return case when _whole then trunc(_number) else _number end;
+end $tenantry$;
+
+-- Refuses members that nobody reads: a misspelt setting that is silently ignored is found in production.
+create function :schema.check_members_v1(_name text, _value jsonb, _known text[]) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _unknown text;
+begin
+  if jsonb_typeof(_value) is distinct from 'object' then
+    raise exception 'expected % to be a JSON object, got %', _name, coalesce(left(_value::text, 80), 'null') using errcode = 'invalid_parameter_value';
+  end if;
+  select member.key into _unknown from jsonb_object_keys(_value) as member (key) where member.key <> all (_known) order by member.key limit 1;
+  if _unknown is not null then
+    raise exception 'expected the members of % to be among %, got "%"', _name, array_to_string(_known, ', '), left(_unknown, 80)
+      using errcode = 'invalid_parameter_value';
+  end if;
+end $tenantry$;
+
+create function :schema.check_name_v1(_name text, _value text) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+begin
+  if coalesce(octet_length(_value), 0) not between 1 and 255 then
+    raise exception 'expected % to be a text of 1 to 255 bytes, got %', _name, coalesce(quote_literal(left(_value, 80)), 'null') using errcode = 'invalid_parameter_value';
+  end if;
+end $tenantry$;
+
+-- {"limit", "per_ms", "burst"} as columns.
+create function :schema.rate_patch_v1(_name text, _rate jsonb) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _prefix text := left(_name, -4);
+  _limit numeric;
+  _per_ms numeric;
+  _burst numeric;
+  _per_second numeric;
+begin
+  if jsonb_typeof(_rate) <> 'null' then
+    perform :schema.check_members_v1(_name, _rate, array['limit', 'per_ms', 'burst']);
+    _limit := :schema.setting_number_v1(_name || '.limit', _rate -> 'limit', 0.000001, 1000000000, _needed => true);
+    _per_ms := coalesce(:schema.setting_number_v1(_name || '.per_ms', _rate -> 'per_ms', 1, 1000000000), 1000);
+    _per_second := _limit * 1000 / _per_ms;
+    if _per_second not between 0.000001 and 1000000 then
+      raise exception 'expected % to be from 0.000001 to 1000000 a second, got %', _name, _per_second::double precision using errcode = 'invalid_parameter_value';
+    end if;
+    _burst := coalesce(:schema.setting_number_v1(_name || '.burst', _rate -> 'burst', 1, 1000000, true), ceil(_per_second));
+  end if;
+  return jsonb_build_object(_prefix || 'rate_per_second', _per_second, _prefix || 'burst', _burst);
+end $tenantry$;
+
+-- {"wait_ms", "share"} as columns.
+create function :schema.objective_patch_v1(_objective jsonb) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+begin
+  if jsonb_typeof(_objective) = 'null' then
+    return '{"objective_wait_ms": null, "objective_share": null}';
+  end if;
+  perform :schema.check_members_v1('objective', _objective, array['wait_ms', 'share']);
+  return jsonb_build_object(
+    'objective_wait_ms', :schema.setting_number_v1('objective.wait_ms', _objective -> 'wait_ms', 1, 86400000, _needed => true),
+    'objective_share', :schema.setting_number_v1('objective.share', _objective -> 'share', 0.5, 0.9999, _needed => true));
+end $tenantry$;
+
+-- One of a closed set of words, or null.
+create function :schema.setting_choice_v1(_name text, _value jsonb, _choices text[]) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+begin
+  if jsonb_typeof(_value) = 'null' then
+    return null;
+  end if;
+  if jsonb_typeof(_value) <> 'string' or (_value #>> '{}') <> all (_choices) then
+    raise exception 'expected % to be one of ''%'', got %', _name, array_to_string(_choices, ''', '''), left(_value::text, 80) using errcode = 'invalid_parameter_value';
+  end if;
+  return _value #>> '{}';
+end $tenantry$;
+
+-- Settings, as they are given, to the columns that hold them, after every check that needs no row. What is null gets the default.
+create function :schema.settings_patch_v1(_settings jsonb, _known text[]) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _name text;
+  _value jsonb;
+  _patch jsonb := '{}';
+begin
+  perform :schema.check_members_v1('settings', _settings, _known);
+  for _name, _value in select member.key, member.value from jsonb_each(_settings) as member order by member.key loop
+    _patch := _patch || case
+      when _name = 'weight' then jsonb_build_object(_name, coalesce(:schema.setting_number_v1(_name, _value, 0.001, 1000), 1))
+      when _name = 'key_concurrency' then jsonb_build_object(_name, coalesce(:schema.setting_number_v1(_name, _value, 0, 1000000, true), 1))
+      when _name in ('concurrency', 'tenant_concurrency') then jsonb_build_object(_name, :schema.setting_number_v1(_name, _value, 0, 1000000, true))
+      when _name in ('quota', 'tenant_quota') then jsonb_build_object(_name, :schema.setting_number_v1(_name, _value, 0, 1000000000, true))
+      when _name in ('rate', 'tenant_rate', 'key_rate') then :schema.rate_patch_v1(_name, _value)
+      when _name = 'objective' then :schema.objective_patch_v1(_value)
+      when _name = 'strategy' then jsonb_build_object(_name, coalesce(:schema.setting_choice_v1(_name, _value, array['fair', 'fifo', 'round-robin']), 'fair'))
+      when _name = 'history' then jsonb_build_object(_name, coalesce(:schema.setting_choice_v1(_name, _value, array['keep', 'keep-without-payload', 'none']), 'keep'))
+      when _name = 'charge' then jsonb_build_object(_name, coalesce(:schema.setting_choice_v1(_name, _value, array['jobs', 'time']), 'jobs'))
+      when _name = 'group' then jsonb_build_object('grp', _value)
+    end;
+  end loop;
+  if _settings ? 'group' and jsonb_typeof(_settings -> 'group') <> 'null' then
+    if jsonb_typeof(_settings -> 'group') <> 'string' then
+      raise exception 'expected group to be a text of 1 to 255 bytes, got %', left((_settings -> 'group')::text, 80) using errcode = 'invalid_parameter_value';
+    end if;
+    perform :schema.check_name_v1('group', _settings ->> 'group');
+  end if;
+  return _patch;
+end $tenantry$;
+
+-- A rate as it is given: in the smallest unit of time in which its limit is a whole number, or else a second.
+create function :schema.rate_v1(_per_second double precision, _burst integer) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select case when _per_second is null then null else coalesce(
+    (
+      select jsonb_build_object('limit', round(_per_second * unit.ms / 1000)::bigint, 'per_ms', unit.ms, 'burst', _burst)
+      from unnest(array[1000, 60000, 3600000, 86400000]) as unit (ms)
+      where abs(_per_second * unit.ms / 1000 - round(_per_second * unit.ms / 1000)) < 0.000000001 * _per_second * unit.ms / 1000
+      order by unit.ms
+      limit 1
+    ),
+    jsonb_build_object('limit', _per_second, 'per_ms', 1000, 'burst', _burst)
+  ) end
+$tenantry$;
+
+create function :schema.objective_v1(_wait_ms double precision, _share double precision) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$ select case when _wait_ms is not null then jsonb_build_object('wait_ms', _wait_ms, 'share', _share) end $tenantry$;
+
+-- What is set, by the names under which it is set; the defaults where nothing is.
+
+create function :schema.queue_settings_v1(_queue text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select jsonb_build_object(
+    'queue', given.name,
+    'strategy', coalesce(queue.strategy, 'fair'), 'history', coalesce(queue.history, 'keep'), 'charge', coalesce(queue.charge, 'jobs'),
+    'paused_at', queue.paused_at,
+    'concurrency', queue.concurrency, 'rate', :schema.rate_v1(queue.rate_per_second, queue.burst), 'quota', queue.quota,
+    'tenant_concurrency', queue.tenant_concurrency,
+    'tenant_rate', :schema.rate_v1(queue.tenant_rate_per_second, queue.tenant_burst),
+    'tenant_quota', queue.tenant_quota,
+    'key_concurrency', coalesce(queue.key_concurrency, 1),
+    'key_rate', :schema.rate_v1(queue.key_rate_per_second, queue.key_burst),
+    'objective', :schema.objective_v1(queue.objective_wait_ms, queue.objective_share))
+  from (values (_queue)) as given (name)
+  left join :schema.queue on queue.name = given.name
+$tenantry$;
+
+create function :schema.tenant_settings_v1(_queue text, _tenant text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select jsonb_build_object(
+    'queue', _queue, 'tenant', given.name,
+    'weight', coalesce(tenant.weight, 1), 'group', tenant.grp, 'paused_at', tenant.paused_at,
+    'concurrency', tenant.concurrency, 'rate', :schema.rate_v1(tenant.rate_per_second, tenant.burst), 'quota', tenant.quota,
+    'objective', :schema.objective_v1(tenant.objective_wait_ms, tenant.objective_share))
+  from (values (_tenant)) as given (name)
+  left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
+$tenantry$;
+
+create function :schema.group_settings_v1(_queue text, _group text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select jsonb_build_object(
+    'queue', _queue, 'group', given.name, 'weight', coalesce(tenant_group.weight, 1),
+    'objective', :schema.objective_v1(tenant_group.objective_wait_ms, tenant_group.objective_share))
+  from (values (_group)) as given (name)
+  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = given.name
+$tenantry$;
+
+create function :schema.kind_settings_v1(_queue text, _kind text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select jsonb_build_object(
+    'queue', _queue, 'kind', given.name, 'paused_at', kind.paused_at,
+    'concurrency', kind.concurrency, 'rate', :schema.rate_v1(kind.rate_per_second, kind.burst))
+  from (values (_kind)) as given (name)
+  left join :schema.kind on kind.queue = _queue and kind.kind = given.name
+$tenantry$;
+
+create function :schema.key_settings_v1(_queue text, _key text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select jsonb_build_object(
+    'queue', _queue, 'key', given.name,
+    'concurrency', key.concurrency, 'rate', :schema.rate_v1(key.rate_per_second, key.burst))
+  from (values (_key)) as given (name)
+  left join :schema.key on key.queue = _queue and key.key = given.name
+$tenantry$;
+
+-- Says that claims of the queue have settings to look at, and settling limits; answers with the strategy, which stays what it is
+-- until this transaction ends. A queue that is marked already is only locked for sharing, so that changes to different
+-- tenants do not wait for each other.
+create function :schema.govern_v1(_queue text, _limited boolean) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _strategy text;
+begin
+  select queue.strategy into _strategy
+  from :schema.queue
+  where queue.name = _queue and queue.governed and (queue.limited or not _limited)
+  for share;
+  if not found then
+    insert into :schema.queue as queue (name, governed, limited) values (_queue, true, _limited)
+    on conflict (name) do update set governed = true, limited = queue.limited or excluded.limited
+    returning queue.strategy into _strategy;
+  end if;
+  return _strategy;
+end $tenantry$;
+
+-- What acts on single tenants or kinds acts by way of the ring, which the other strategies do not have.
+create function :schema.check_fair_v1(_queue text, _strategy text, _what text) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+begin
+  if _strategy <> 'fair' then
+    raise exception 'expected the strategy of queue "%" to be ''fair'', which % needs, got ''%''', _queue, _what, _strategy using errcode = 'invalid_parameter_value';
+  end if;
+end $tenantry$;
+
+-- A pause that is on stays on since when it was.
+create function :schema.pause_patch_v1(_patch jsonb, _paused_at timestamptz) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+  select case when _paused_at is not null and _patch ->> 'paused_at' is not null then _patch - 'paused_at' else _patch end
+$tenantry$;
+
+-- Has the next claims look at the keys for which jobs wait; the walk along the keys comes by those past the first thousand.
+create function :schema.notice_blocked_v1(_queue text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _key text := '';
+begin
+  for _n in 1..1000 loop
+    select job.key into _key from :schema.job
+    where job.queue = _queue and job.key > _key and job.key is not null
+    order by job.key
+    limit 1;
+    exit when _key is null;
+    if exists (select from :schema.job where job.queue = _queue and job.key = _key and job.state = 'blocked') then
+      perform :schema.notice_keys_v1(array[_queue], array[_key]);
+    end if;
+  end loop;
+end $tenantry$;
+
+create function :schema.change_queue_v1(_queue text, _patch jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _old :schema.queue;
+  _new :schema.queue;
+  _blocking text;
+begin
+  insert into :schema.queue (name) values (_queue) on conflict do nothing;
+  select * into strict _old from :schema.queue where queue.name = _queue for no key update;
+  _new := jsonb_populate_record(_old, :schema.pause_patch_v1(_patch, _old.paused_at));
+  -- In this order: whoever set something of a tenant or a kind has let go of the queue's row by now, so it is seen.
+  if _new.strategy <> 'fair' then
+    _blocking := case
+      when _new.charge <> 'jobs' then 'charge ''time'''
+      when _new.tenant_concurrency is not null then 'tenant_concurrency'
+      when _new.tenant_rate_per_second is not null then 'tenant_rate'
+    end;
+    if _blocking is null and _old.strategy = 'fair' then
+      select format('%s of tenant "%s"', case when tenant.grp is not null then 'group' when tenant.paused_at is not null then 'the pause'
+        when tenant.concurrency is not null then 'concurrency' else 'rate' end, left(tenant.tenant, 80))
+      into _blocking
+      from :schema.tenant
+      where tenant.queue = _queue and num_nonnulls(tenant.grp, tenant.paused_at, tenant.concurrency, tenant.rate_per_second) > 0
+      limit 1;
+    end if;
+    if _blocking is null and _old.strategy = 'fair' then
+      select format('%s of kind "%s"', case when kind.paused_at is not null then 'the pause'
+        when kind.concurrency is not null then 'concurrency' else 'rate' end, left(kind.kind, 80))
+      into _blocking
+      from :schema.kind where kind.queue = _queue
+      limit 1;
+    end if;
+    if _blocking is not null then
+      perform :schema.check_fair_v1(_queue, _new.strategy, _blocking);
+    end if;
+  end if;
+  if _new.strategy <> _old.strategy then
+    -- What came while another strategy ruled was not signalled: without walks, the next fair claim looks for all lanes.
+    delete from :schema.walk where walk.queue = _queue;
+  end if;
+
+  update :schema.queue
+  set strategy = _new.strategy, history = _new.history, charge = _new.charge, paused_at = _new.paused_at,
+      concurrency = _new.concurrency, rate_per_second = _new.rate_per_second, burst = _new.burst, quota = _new.quota,
+      tenant_concurrency = _new.tenant_concurrency, tenant_rate_per_second = _new.tenant_rate_per_second,
+      tenant_burst = _new.tenant_burst, tenant_quota = _new.tenant_quota,
+      key_concurrency = _new.key_concurrency, key_rate_per_second = _new.key_rate_per_second, key_burst = _new.key_burst,
+      objective_wait_ms = _new.objective_wait_ms, objective_share = _new.objective_share,
+      governed = queue.governed or _new.charge <> 'jobs' or _new.key_concurrency <> 1 or num_nonnulls(_new.concurrency, _new.rate_per_second,
+        _new.tenant_concurrency, _new.tenant_rate_per_second, _new.key_rate_per_second) > 0,
+      limited = queue.limited or num_nonnulls(_new.concurrency, _new.tenant_concurrency) > 0
+  where queue.name = _queue;
+  -- A claim looks at limits of the queue itself anyway; what it has parked or left blocked it must look at again.
+  if _patch ?| array['strategy', 'tenant_concurrency', 'tenant_rate_per_second'] then
+    insert into :schema.notice (queue, kind, tenant) values (_queue, '', '');
+  end if;
+  if _patch ?| array['key_concurrency', 'key_rate_per_second'] then
+    perform :schema.notice_blocked_v1(_queue);
+  end if;
+  perform :schema.wake_v1(array[_queue]);
+end $tenantry$;
+
+create function :schema.change_tenant_v1(_queue text, _tenant text, _patch jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _strategy text := :schema.govern_v1(_queue, _patch ->> 'concurrency' is not null);
+  _row :schema.tenant;
+begin
+  loop
+    insert into :schema.tenant (queue, tenant) values (_queue, _tenant) on conflict do nothing;
+    select * into _row from :schema.tenant where tenant.queue = _queue and tenant.tenant = _tenant for no key update;
+    -- Not there: somebody else has just set it back to the defaults.
+    exit when found;
+  end loop;
+  _row := jsonb_populate_record(_row, :schema.pause_patch_v1(_patch, _row.paused_at));
+  if num_nonnulls(_row.grp, _row.paused_at, _row.concurrency, _row.rate_per_second) > 0 then
+    perform :schema.check_fair_v1(_queue, _strategy, case when _row.grp is not null then 'group of a tenant' when _row.paused_at is not null then 'the pause of a tenant'
+      when _row.concurrency is not null then 'concurrency of a tenant' else 'rate of a tenant' end);
+  end if;
+  if _row.weight = 1
+    and num_nonnulls(_row.grp, _row.paused_at, _row.concurrency, _row.rate_per_second, _row.quota, _row.objective_wait_ms) = 0 then
+    delete from :schema.tenant where tenant.queue = _queue and tenant.tenant = _tenant;
+  else
+    update :schema.tenant
+    set weight = _row.weight, grp = _row.grp, paused_at = _row.paused_at, concurrency = _row.concurrency,
+        rate_per_second = _row.rate_per_second, burst = _row.burst, quota = _row.quota,
+        objective_wait_ms = _row.objective_wait_ms, objective_share = _row.objective_share
+    where tenant.queue = _queue and tenant.tenant = _tenant;
+  end if;
+  insert into :schema.notice (queue, kind, tenant) values (_queue, '', _tenant);
+  perform :schema.wake_v1(array[_queue]);
+end $tenantry$;
+
+create function :schema.change_group_v1(_queue text, _group text, _patch jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _row :schema.tenant_group;
+begin
+  perform :schema.govern_v1(_queue, false);
+  loop
+    insert into :schema.tenant_group (queue, name) values (_queue, _group) on conflict do nothing;
+    select * into _row from :schema.tenant_group where tenant_group.queue = _queue and tenant_group.name = _group for no key update;
+    exit when found;
+  end loop;
+  _row := jsonb_populate_record(_row, _patch);
+  if _row.weight = 1 and _row.objective_wait_ms is null then
+    delete from :schema.tenant_group where tenant_group.queue = _queue and tenant_group.name = _group;
+  else
+    update :schema.tenant_group
+    set weight = _row.weight, objective_wait_ms = _row.objective_wait_ms, objective_share = _row.objective_share
+    where tenant_group.queue = _queue and tenant_group.name = _group;
+  end if;
+  perform :schema.wake_v1(array[_queue]);
+end $tenantry$;
+
+create function :schema.change_kind_v1(_queue text, _kind text, _patch jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _strategy text := :schema.govern_v1(_queue, _patch ->> 'concurrency' is not null);
+  _row :schema.kind;
+begin
+  loop
+    insert into :schema.kind (queue, kind) values (_queue, _kind) on conflict do nothing;
+    select * into _row from :schema.kind where kind.queue = _queue and kind.kind = _kind for no key update;
+    exit when found;
+  end loop;
+  _row := jsonb_populate_record(_row, :schema.pause_patch_v1(_patch, _row.paused_at));
+  if num_nonnulls(_row.paused_at, _row.concurrency, _row.rate_per_second) = 0 then
+    delete from :schema.kind where kind.queue = _queue and kind.kind = _kind;
+  else
+    perform :schema.check_fair_v1(_queue, _strategy, case when _row.paused_at is not null then 'the pause of a kind'
+      when _row.concurrency is not null then 'concurrency of a kind' else 'rate of a kind' end);
+    update :schema.kind
+    set paused_at = _row.paused_at, concurrency = _row.concurrency, rate_per_second = _row.rate_per_second, burst = _row.burst
+    where kind.queue = _queue and kind.kind = _kind;
+  end if;
+  perform :schema.wake_v1(array[_queue]);
+end $tenantry$;
+
+create function :schema.change_key_v1(_queue text, _key text, _patch jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _row :schema.key;
+begin
+  perform :schema.govern_v1(_queue, false);
+  loop
+    insert into :schema.key (queue, key) values (_queue, _key) on conflict do nothing;
+    select * into _row from :schema.key where key.queue = _queue and key.key = _key for no key update;
+    exit when found;
+  end loop;
+  _row := jsonb_populate_record(_row, _patch);
+  if num_nonnulls(_row.concurrency, _row.rate_per_second) = 0 then
+    delete from :schema.key where key.queue = _queue and key.key = _key;
+  else
+    update :schema.key
+    set concurrency = _row.concurrency, rate_per_second = _row.rate_per_second, burst = _row.burst
+    where key.queue = _queue and key.key = _key;
+  end if;
+  perform :schema.notice_keys_v1(array[_queue], array[_key]);
+  perform :schema.wake_v1(array[_queue]);
+end $tenantry$;
+
+-- The public functions. What is not named stays as it is; null restores the default. Each answers with what is set now.
+
+create function :schema.configure_queue(queue text, settings jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _patch jsonb := :schema.settings_patch_v1(settings, array['strategy', 'history', 'charge', 'concurrency', 'rate', 'quota',
+    'tenant_concurrency', 'tenant_rate', 'tenant_quota', 'key_concurrency', 'key_rate', 'objective']);
+begin
+  perform :schema.check_name_v1('queue', queue);
+  if _patch <> '{}' then
+    perform :schema.change_queue_v1(queue, _patch);
+  end if;
+  return :schema.queue_settings_v1(queue);
+end $tenantry$;
+
+create function :schema.configure_tenant(queue text, tenant text, settings jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _patch jsonb := :schema.settings_patch_v1(settings, array['weight', 'group', 'concurrency', 'rate', 'quota', 'objective']);
+begin
+  perform :schema.check_name_v1('queue', queue);
+  perform :schema.check_name_v1('tenant', tenant);
+  if _patch <> '{}' then
+    perform :schema.change_tenant_v1(queue, tenant, _patch);
+  end if;
+  return :schema.tenant_settings_v1(queue, tenant);
+end $tenantry$;
+
+create function :schema.configure_group(queue text, name text, settings jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _patch jsonb := :schema.settings_patch_v1(settings, array['weight', 'objective']);
+begin
+  perform :schema.check_name_v1('queue', queue);
+  perform :schema.check_name_v1('group', name);
+  if _patch <> '{}' then
+    perform :schema.change_group_v1(queue, name, _patch);
+  end if;
+  return :schema.group_settings_v1(queue, name);
+end $tenantry$;
+
+create function :schema.configure_kind(queue text, kind text, settings jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _patch jsonb := :schema.settings_patch_v1(settings, array['concurrency', 'rate']);
+begin
+  perform :schema.check_name_v1('queue', queue);
+  perform :schema.check_name_v1('kind', kind);
+  if _patch <> '{}' then
+    perform :schema.change_kind_v1(queue, kind, _patch);
+  end if;
+  return :schema.kind_settings_v1(queue, kind);
+end $tenantry$;
+
+create function :schema.configure_key(queue text, key text, settings jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _patch jsonb := :schema.settings_patch_v1(settings, array['concurrency', 'rate']);
+begin
+  perform :schema.check_name_v1('queue', queue);
+  perform :schema.check_name_v1('key', key);
+  if _patch <> '{}' then
+    perform :schema.change_key_v1(queue, key, _patch);
+  end if;
+  return :schema.key_settings_v1(queue, key);
+end $tenantry$;
+
+-- A part of a queue: {}, {"tenant": …}, {"kind": …}, or both where _both says so. Refuses anything else.
+create function :schema.check_scope_v1(_name text, _scope jsonb, _known text[]) returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+declare
+  _member text;
+begin
+  perform :schema.check_members_v1(_name, _scope, _known);
+  foreach _member in array array['tenant', 'kind'] loop
+    continue when not _scope ? _member;
+    if jsonb_typeof(_scope -> _member) <> 'string' then
+      raise exception 'expected % of % to be a text of 1 to 255 bytes, got %', _member, _name, left((_scope -> _member)::text, 80) using errcode = 'invalid_parameter_value';
+    end if;
+    perform :schema.check_name_v1(_member, _scope ->> _member);
+  end loop;
+end $tenantry$;
+
+create function :schema.set_pause_v1(_queue text, _scope jsonb, _patch jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $tenantry$
+begin
+  perform :schema.check_name_v1('queue', _queue);
+  perform :schema.check_scope_v1('scope', _scope, array['tenant', 'kind']);
+  if _scope ?& array['tenant', 'kind'] then
+    raise exception 'expected scope to name a tenant or a kind, got both' using errcode = 'invalid_parameter_value';
+  end if;
+  if _scope ? 'tenant' then
+    perform :schema.change_tenant_v1(_queue, _scope ->> 'tenant', _patch);
+    return :schema.tenant_settings_v1(_queue, _scope ->> 'tenant');
+  elsif _scope ? 'kind' then
+    perform :schema.change_kind_v1(_queue, _scope ->> 'kind', _patch);
+    return :schema.kind_settings_v1(_queue, _scope ->> 'kind');
+  end if;
+  perform :schema.change_queue_v1(_queue, _patch);
+  return :schema.queue_settings_v1(_queue);
+end $tenantry$;
+
+create function :schema.pause(queue text, scope jsonb default '{}') returns jsonb
+language sql
+set search_path = pg_catalog, pg_temp
+as $tenantry$ select :schema.set_pause_v1(queue, scope, jsonb_build_object('paused_at', clock_timestamp())) $tenantry$;
+
+create function :schema.resume(queue text, scope jsonb default '{}') returns jsonb
+language sql
+set search_path = pg_catalog, pg_temp
+as $tenantry$ select :schema.set_pause_v1(queue, scope, '{"paused_at": null}') $tenantry$;
+
+comment on function :schema.configure_queue(text, jsonb) is
+  'Changes a queue. Settings: strategy, history, charge, concurrency, rate, quota, tenant_concurrency, tenant_rate, tenant_quota, key_concurrency, key_rate, objective. What is not named stays; null restores the default.';
+comment on function :schema.configure_tenant(text, text, jsonb) is
+  'Changes a tenant of a queue. Settings: weight, group, concurrency, rate, quota, objective. What is not named stays; null restores the default.';
+comment on function :schema.configure_group(text, text, jsonb) is 'Changes a group of tenants. Settings: weight, objective.';
+comment on function :schema.configure_kind(text, text, jsonb) is 'Limits a kind of a queue. Settings: concurrency, rate.';
+comment on function :schema.configure_key(text, text, jsonb) is 'Limits a key of a queue. Settings: concurrency, rate.';
+comment on function :schema.pause(text, jsonb) is 'Lets nothing more start of a queue, or of {"tenant": …} or {"kind": …} of it; what runs goes on.';
+comment on function :schema.resume(text, jsonb) is 'Ends a pause.';
+` },
+  { version: 16, name: 'numbers', text: `-- breaking: no
+-- Numbers: who works, and what each tenant got in each minute. All of it is derived and may be lost (unlogged); readers get it
+-- from the views and functions of 0021_tenants.sql.
+--
+-- Problem.  Per tenant and minute: starts, ends, busy seconds and the distribution of the waits, from many processes, for thousands
+--           of tenants, at a few per cent of what claiming and settling costs.
+-- Naive.    A row for each tenant and minute that every worker adds to: a write for nearly every job when tenants are many, workers
+--           that wait for each other's rows, and a reply that is lost makes the next try count twice.
+-- Here.     A worker adds up in memory and writes, every few seconds, what it has counted so far in the current minute: one row for
+--           all its tenants, in arrays, which replaces the row that it wrote before. Nobody else writes that row: so there is
+--           nothing to wait for and nothing to deadlock with, and a flush that fails or is sent twice changes nothing.
+
+create unlogged table :schema.worker (
+  worker_id text collate "C" not null,
+  queues text[] not null,
+  kinds text[] not null,
+  slots integer not null,
+  running integer not null,
+  started_at timestamptz not null,
+  seen_at timestamptz not null,
+  constraint worker_pkey primary key (worker_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+comment on table :schema.worker is 'The workers that have been seen within the last minute. Each writes its row every few seconds and removes it when it stops; rows of those that died are removed by the others.';
+comment on column :schema.worker.worker_id is 'host:process:random part.';
+comment on column :schema.worker.queues is 'The queues it claims from.';
+comment on column :schema.worker.kinds is 'The kinds it has handlers for.';
+comment on column :schema.worker.slots is 'How many jobs it runs at once at most.';
+comment on column :schema.worker.running is 'How many ran when it was seen.';
+
+create unlogged table :schema.worker_window (
+  queue text collate "C" not null,
+  window_at timestamptz not null,
+  worker_id text collate "C" not null,
+  part integer not null,
+  tenants text[] not null,
+  started integer[] not null,
+  completed integer[] not null,
+  failed integer[] not null,
+  busy_seconds real[] not null,
+  wait_places smallint[] not null,
+  wait_buckets smallint[] not null,
+  wait_jobs integer[] not null,
+  run_places smallint[] not null,
+  run_buckets smallint[] not null,
+  run_jobs integer[] not null,
+  constraint worker_window_pkey primary key (queue, window_at, worker_id, part)
+) with (
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0,
+  toast.autovacuum_vacuum_scale_factor = 0.1, toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table :schema.worker_window is 'What one worker counted in one minute of the database''s clock, for up to 1,000 of its tenants; kept for an hour. Read it through tenant_window and tenant_histogram.';
+comment on column :schema.worker_window.part is 'A worker that served more than 1,000 tenants in the minute has several rows.';
+comment on column :schema.worker_window.tenants is 'The place of a tenant in here is its place in started, completed, failed and busy_seconds.';
+comment on column :schema.worker_window.started is 'Jobs that it claimed to run.';
+comment on column :schema.worker_window.completed is 'Jobs whose completion was recorded.';
+comment on column :schema.worker_window.failed is 'Attempts that failed, whether they are tried again or not.';
+comment on column :schema.worker_window.busy_seconds is 'Time of its slots: each job for as long as its handler ran in this minute.';
+comment on column :schema.worker_window.wait_places is 'With wait_buckets and wait_jobs: how many jobs of the tenant in this place (from 1) waited for how long, from being due to being claimed. Only what is not zero.';
+comment on column :schema.worker_window.wait_buckets is 'Bucket 0 is up to 1 ms, bucket n from 2^((n-1)/4) to 2^(n/4) ms, bucket 106 also everything longer.';
+comment on column :schema.worker_window.run_places is 'With run_buckets and run_jobs, the same for how long the handlers of jobs ran.';
+
+-- Says that a worker is there, and forgets those that have not said so for a minute. Answers with the database's time in
+-- milliseconds since 1970, by which workers divide what they count into minutes.
+create function :schema.beat_v1(
+  _worker_id text, _queues text[], _kinds text[], _slots integer, _running integer, _age_ms double precision
+) returns double precision
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+begin
+  insert into :schema.worker as worker (worker_id, queues, kinds, slots, running, started_at, seen_at)
+  values (_worker_id, _queues, _kinds, _slots, _running, _now - _age_ms * interval '1 millisecond', _now)
+  on conflict (worker_id) do update
+  set running = excluded.running, seen_at = excluded.seen_at;
+  -- Skips what others look at, so that nobody waits here.
+  delete from :schema.worker
+  where worker.worker_id in (
+    select silent.worker_id from :schema.worker as silent
+    where silent.seen_at < _now - interval '1 minute'
+    for update skip locked
+  );
+  return date_part('epoch', _now) * 1000;
+end $tenantry$;
+
+-- The last word of a worker that stops.
+create function :schema.leave_v1(_worker_id text) returns void
+language sql
+as $tenantry$
+  delete from :schema.worker where worker.worker_id = _worker_id
+$tenantry$;
+
+-- Puts down what a worker has counted in one minute so far, for one part of its tenants, in place of what it put down before.
+create function :schema.record_numbers_v1(
+  _queue text, _minute bigint, _worker_id text, _part integer, _tenants text[],
+  _started integer[], _completed integer[], _failed integer[], _busy_seconds real[],
+  _wait_places smallint[], _wait_buckets smallint[], _wait_jobs integer[],
+  _run_places smallint[], _run_buckets smallint[], _run_jobs integer[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
+as $tenantry$
+begin
+  insert into :schema.worker_window as worker_window (queue, window_at, worker_id, part, tenants, started, completed, failed,
+    busy_seconds, wait_places, wait_buckets, wait_jobs, run_places, run_buckets, run_jobs)
+  values (_queue, to_timestamp(_minute * 60), _worker_id, _part, _tenants, _started, _completed, _failed,
+    _busy_seconds, _wait_places, _wait_buckets, _wait_jobs, _run_places, _run_buckets, _run_jobs)
+  on conflict (queue, window_at, worker_id, part) do update
+  set tenants = excluded.tenants, started = excluded.started, completed = excluded.completed, failed = excluded.failed,
+      busy_seconds = excluded.busy_seconds,
+      wait_places = excluded.wait_places, wait_buckets = excluded.wait_buckets, wait_jobs = excluded.wait_jobs,
+      run_places = excluded.run_places, run_buckets = excluded.run_buckets, run_jobs = excluded.run_jobs;
+end $tenantry$;
+
+-- Forgets windows that are older than an hour, at most _limit rows a call. Answers with how many.
+create function :schema.prune_numbers_v1(_limit integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+as $tenantry$
+declare
+  _forgotten integer;
+begin
+  delete from :schema.worker_window
+  where worker_window.ctid = any (array(
+    select old.ctid from :schema.worker_window as old
+    where old.window_at < clock_timestamp() - interval '61 minutes'
+    limit _limit
+    for update skip locked
+  ));
+  get diagnostics _forgotten = row_count;
+  return _forgotten;
+end $tenantry$;
+` },
+  { version: 17, name: 'why', text: `-- breaking: no
+-- Why a job, or the next job of a tenant, does not run: the one rule that binds, with its facts. docs/why.md lists the rules in
+-- their order: first what only somebody can end (pauses, missing workers, forgotten transactions), then what ends by itself (keys, limits,
+-- rates, turns). Among rules of one sort the wider comes first, since lifting the narrower one would change nothing.
+--
+-- Everything is found anew from jobs and settings. The ring is asked for turns alone: what it says of parked lanes may be stale.
+-- Counts go no further than 1,000, or than the limit that they are compared with.
+
+-- A session as an operator wants to see it. Another user's is shown as far as the server lets the caller see it.
+create function :schema.why_session_v1(_pid integer) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object(
+    'pid', activity.pid, 'application', coalesce(activity.application_name, ''), 'user', activity.usename, 'state', activity.state,
+    'query', left(activity.query, 100), 'query_started_at', activity.query_start,
+    'query_ms', round(extract(epoch from clock_timestamp() - activity.query_start) * 1000),
+    'transaction_ms', round(extract(epoch from clock_timestamp() - activity.xact_start) * 1000))
+  from pg_stat_activity as activity
+  where activity.pid = _pid
+$tenantry$;
+
+-- Who runs the transactions that a row's xmax names: one transaction, or the members of a multixact. No rows: all have ended.
+-- The two sorts of numbers look alike from here. One that is a transaction which runs is taken for that.
+create function :schema.why_holders_v1(_xmax xid) returns setof jsonb
+language plpgsql
+as $tenantry$
+declare
+  _xids xid[] := array[_xmax];
+begin
+  if not exists (select from pg_locks where locktype = 'transactionid' and transactionid = _xmax and mode = 'ExclusiveLock') then
+    begin
+      -- Key shares, as foreign keys take them, keep no claim away.
+      _xids := array(select member.xid from pg_get_multixact_members(_xmax) as member where member.mode <> 'keysh');
+    exception when invalid_parameter_value or internal_error or data_exception then
+      return;
+    end;
+  end if;
+  return query
+  select coalesce(:schema.why_session_v1(holder.pid),
+    (select jsonb_build_object('prepared', prepared.gid, 'user', prepared.owner,
+       'transaction_ms', round(extract(epoch from clock_timestamp() - prepared.prepared) * 1000))
+     from pg_prepared_xacts as prepared where prepared.transaction = holder.transactionid),
+    jsonb_build_object('pid', holder.pid))
+  from pg_locks as holder
+  where holder.locktype = 'transactionid' and holder.mode = 'ExclusiveLock' and holder.transactionid = any (_xids);
+end $tenantry$;
+
+-- Who keeps claims from a job by a lock on its row; null when nobody does. The row is tried only if somebody seems to have it, and for
+-- a moment only: the exception gives it back.
+create function :schema.why_row_lock_v1(_id bigint) returns jsonb
+language plpgsql
+as $tenantry$
+declare
+  _xmax xid;
+  _holders jsonb;
+  _free boolean := false;
+begin
+  select job.xmax into _xmax from :schema.job where job.id = _id;
+  if _xmax is null or _xmax = '0'::xid then
+    return null;
+  end if;
+  select jsonb_agg(holder) into _holders from :schema.why_holders_v1(_xmax) as holder;
+  if _holders is null then
+    return null;
+  end if;
+  begin
+    perform from :schema.job where job.id = _id for no key update skip locked;
+    _free := found;
+    raise exception 'give the row back' using errcode = 'TN001';
+  exception
+    when sqlstate 'TN001' then null;
+    when read_only_sql_transaction then null;
+  end;
+  return case when not _free then _holders end;
+end $tenantry$;
+
+-- Who holds the turn of a queue for longer than a claim would; null when nobody does. A claim waits 3 s at most, and then works for
+-- milliseconds.
+create function :schema.why_queue_lock_v1(_queue text) returns jsonb
+language sql
+as $tenantry$
+  select :schema.why_session_v1(activity.pid)
+  from pg_locks as held
+  join pg_stat_activity as activity on activity.pid = held.pid
+  where held.locktype = 'advisory' and held.granted and held.objsubid = 2
+    and held.database = (select oid from pg_database where datname = current_database())
+    and held.classid = (quote_ident(:schema_literal) || '.ring')::regclass::oid
+    and held.objid::bigint = (hashtext(_queue)::bigint & 4294967295)
+    and case when activity.state like 'idle in transaction%' then clock_timestamp() - activity.state_change > interval '1 second'
+             else clock_timestamp() - activity.query_start > interval '4 seconds' end
+  limit 1
+$tenantry$;
+
+-- Who has locked a whole table against claims; null when nobody has.
+create function :schema.why_table_lock_v1() returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object('table', class.relname, 'mode', held.mode, 'holders', jsonb_build_array(:schema.why_session_v1(held.pid)))
+  from pg_class as class
+  join pg_locks as held on held.locktype = 'relation' and held.relation = class.oid and held.granted
+  where class.relnamespace = (select namespace.oid from pg_namespace as namespace where namespace.nspname = :schema_literal)
+    and class.relname in ('job', 'lease', 'ring', 'queue')
+    and held.database = (select oid from pg_database where datname = current_database())
+    and (held.mode in ('ExclusiveLock', 'AccessExclusiveLock')
+         or class.relname <> 'queue' and held.mode in ('ShareLock', 'ShareRowExclusiveLock'))
+    and held.pid <> pg_backend_pid()
+  order by class.relname
+  limit 1
+$tenantry$;
+
+-- The jobs of a scope that have been running longest.
+create function :schema.why_oldest_v1(_queue text, _tenant text, _kind text) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_agg(jsonb_build_object('job', oldest.id::text, 'kind', oldest.kind, 'tenant', oldest.tenant,
+           'running_ms', round(extract(epoch from clock_timestamp() - oldest.claimed_at) * 1000)) order by oldest.claimed_at)
+  from (
+    select counted.id, counted.kind, counted.tenant, counted.claimed_at
+    from (
+      select job.id, job.kind, job.tenant, job.claimed_at from :schema.job
+      where job.queue = _queue and job.state = 'running'
+        and (_tenant is null or job.tenant = _tenant) and (_kind is null or job.kind = _kind)
+      limit 1000
+    ) as counted
+    order by counted.claimed_at
+    limit 3
+  ) as oldest
+$tenantry$;
+
+-- Whether a limit on what runs binds: its facts, or null.
+create function :schema.why_limit_v1(_queue text, _tenant text, _kind text, _limit integer) returns jsonb
+language plpgsql
+as $tenantry$
+declare
+  _running integer;
+begin
+  if _limit is null then
+    return null;
+  end if;
+  -- One more than the limit, so that too many can be told from enough.
+  if _tenant is not null then
+    select count(*) into _running from (
+      select from :schema.job where job.queue = _queue and job.tenant = _tenant and job.state = 'running' limit _limit + 1) as counted;
+  else
+    select count(*) into _running from (
+      select from :schema.job
+      where job.queue = _queue and (_kind is null or job.kind = _kind) and job.state = 'running' limit _limit + 1) as counted;
+  end if;
+  if _running < _limit then
+    return null;
+  end if;
+  return jsonb_build_object('limit', _limit, 'running', _running, 'oldest', coalesce(:schema.why_oldest_v1(_queue, _tenant, _kind), '[]'));
+end $tenantry$;
+
+-- Whether a rate binds, for the first job or for one behind _before others that take tokens: its facts, or null.
+create function :schema.why_rate_v1(_queue text, _scope text, _name text, _rate double precision, _burst integer, _before integer) returns jsonb
+language plpgsql
+as $tenantry$
+declare
+  _lacking_seconds double precision;
+  _tokens double precision;
+begin
+  if _rate is null then
+    return null;
+  end if;
+  select greatest(0, extract(epoch from bucket.full_at - clock_timestamp())) into _lacking_seconds
+  from :schema.bucket where bucket.queue = _queue and bucket.scope = _scope and bucket.name = _name;
+  -- With the same grain of salt as tokens_v1.
+  _tokens := _burst - coalesce(_lacking_seconds, 0) * _rate + 1e-9;
+  if _tokens >= _before + 1 then
+    return null;
+  end if;
+  return jsonb_build_object('per_second', _rate, 'burst', _burst, 'tokens', greatest(0, floor(_tokens)), 'before', _before,
+    'token_ms', ceil((_before + 1 - _tokens) / _rate * 1000));
+end $tenantry$;
+
+-- Whether the key of a job that is not admitted yet binds, and how.
+create function :schema.why_key_v1(_job :schema.job, _settings :schema.queue, out rule text, out detail jsonb)
+language plpgsql
+as $tenantry$
+declare
+  _own :schema.key;
+  _slots integer;
+  _holders jsonb;
+  _held integer;
+  _available integer;
+  _before integer;
+  _retrying record;
+begin
+  select key.* into _own from :schema.key where key.queue = _job.queue and key.key = _job.key;
+  _slots := coalesce(_own.concurrency, _settings.key_concurrency, 1);
+  select count(*), count(*) filter (where holder.state = 'available'),
+         jsonb_agg(jsonb_build_object('job', holder.id::text, 'state', holder.state, 'kind', holder.kind, 'tenant', holder.tenant))
+           filter (where holder.number <= 5)
+  into _held, _available, _holders
+  from (
+    select counted.*, row_number() over () as number
+    from (
+      select job.id, job.state, job.kind, job.tenant from :schema.job
+      where job.queue = _job.queue and job.key = _job.key and job.state in ('running', 'available') and job.id <> _job.id
+      order by job.state desc
+      limit greatest(_slots, 1)
+    ) as counted
+  ) as holder;
+  select count(*) into _before from (
+    select from :schema.job
+    where job.queue = _job.queue and job.key = _job.key and job.state = 'blocked' and (job.order_at, job.id) < (_job.order_at, _job.id)
+    limit 1000
+  ) as counted;
+  detail := jsonb_build_object('limit', _slots, 'own', _own.concurrency is not null, 'held', _held, 'holders', coalesce(_holders, '[]'), 'before', _before);
+  if _held >= _slots then
+    rule := 'key_limit';
+    return;
+  end if;
+  if _slots = 1 then
+    select job.id, job.run_at, job.attempt, job.max_attempts, job.errors -> -1 as error into _retrying
+    from :schema.job
+    where job.queue = _job.queue and job.key = _job.key and job.state = 'scheduled' and job.claimed_at is not null
+      and (job.order_at, job.id) < (_job.order_at, _job.id)
+    order by job.order_at, job.id
+    limit 1;
+    if found then
+      rule := 'key_retry';
+      detail := detail || jsonb_build_object('retrying', _retrying.id::text, 'run_at', _retrying.run_at,
+        'due_ms', greatest(0, round(extract(epoch from _retrying.run_at - clock_timestamp()) * 1000)),
+        'attempt', _retrying.attempt, 'max_attempts', _retrying.max_attempts, 'error', :schema.why_error_v1(_retrying.error));
+      return;
+    end if;
+  end if;
+  if _held + _before >= _slots and :schema.why_rate_v1(_job.queue, 'key', _job.key, coalesce(_own.rate_per_second, _settings.key_rate_per_second),
+       coalesce(_own.burst, _settings.key_burst), _available) is null then
+    rule := 'key_limit';
+    return;
+  end if;
+  detail := :schema.why_rate_v1(_job.queue, 'key', _job.key, coalesce(_own.rate_per_second, _settings.key_rate_per_second),
+    coalesce(_own.burst, _settings.key_burst), _available + _before);
+  if detail is not null then
+    rule := 'key_rate';
+    detail := detail || jsonb_build_object('own', _own.rate_per_second is not null);
+  end if;
+end $tenantry$;
+
+-- Name and message of a stored error, for a sentence.
+create function :schema.why_error_v1(_error jsonb) returns jsonb
+language sql immutable
+as $tenantry$
+  select case when _error is not null then
+    jsonb_build_object('name', _error ->> 'name', 'message', left(_error ->> 'message', 200), 'attempt', _error -> 'attempt') end
+$tenantry$;
+
+-- The workers of a queue that were seen in the last half minute.
+create function :schema.why_workers_v1(
+  _queue text, _kind text, out workers integer, out known_kinds text[], out able integer, out slots integer, out busy integer, out kinds text[],
+  out last_seen_at timestamptz
+)
+language plpgsql
+as $tenantry$
+declare
+  _able text[];
+begin
+  select count(*), coalesce(array_agg(present.worker_id) filter (where _kind = any (present.kinds)), '{}'),
+         coalesce(sum(present.slots) filter (where _kind = any (present.kinds)), 0)
+  into workers, _able, slots
+  from :schema.worker as present
+  where _queue = any (present.queues) and present.seen_at > clock_timestamp() - interval '30 seconds';
+  able := cardinality(_able);
+  known_kinds := array(
+    select distinct kind from :schema.worker as present cross join lateral unnest(present.kinds) as kind
+    where _queue = any (present.queues) and present.seen_at > clock_timestamp() - interval '30 seconds'
+    order by kind limit 50);
+  kinds := array(
+    select distinct kind from :schema.worker as present cross join lateral unnest(present.kinds) as kind
+    where present.worker_id = any (_able));
+  select max(present.seen_at) into last_seen_at from :schema.worker as present where _queue = any (present.queues) and _kind = any (present.kinds);
+  -- What runs is counted, since what the workers report is some seconds old.
+  select count(*) into busy
+  from :schema.lease
+  cross join lateral (
+    select from :schema.job where job.lease_id = lease.id and job.state = 'running' limit 500
+  ) as held
+  where lease.worker_id = any (_able);
+end $tenantry$;
+
+-- How many of its tenant's jobs come before a job, of the kinds that are claimed together with it. Counts to 1,000.
+create function :schema.why_own_before_v1(_job :schema.job, _kinds text[]) returns integer
+language sql
+as $tenantry$
+  select count(*)::integer from (
+    select from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select from :schema.job
+      where job.queue = _job.queue and job.kind = wanted.kind and job.tenant = _job.tenant and job.state = 'available'
+        and (job.order_at, job.id) < (_job.order_at, _job.id)
+      limit 1000
+    ) as earlier
+    limit 1000
+  ) as counted
+$tenantry$;
+
+-- Who else starts before a pass is reached: the tenants and groups below _grp (the empty string for the top), and how many jobs they
+-- may have until then. Looks at 1,000 lanes of each kind.
+create function :schema.why_others_v1(
+  _queue text, _grp text, _kinds text[], _starts_at double precision, _name text, out entities integer, out jobs double precision
+)
+language sql
+as $tenantry$
+  select count(*)::integer,
+         coalesce(sum(greatest(1, ceil((_starts_at - entity.pass) * entity.weight / entity.cost))), 0)
+  from (
+    select lane.tenant, min(lane.pass) as pass, coalesce(tenant.weight, 1) as weight,
+           case when queue.charge = 'time' then greatest(0.001, coalesce(max(lane.seconds), 1)) else 1 end as cost
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant, ring.pass, ring.seconds from :schema.ring
+      where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+        and (ring.pass, ring.tenant) < (_starts_at, _name)
+      order by ring.pass, ring.tenant
+      limit 1000
+    ) as lane
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+    left join :schema.queue on queue.name = _queue
+    where lane.tenant <> _name or _grp = '' and exists (select from :schema.tenant as own where own.queue = _queue and own.tenant = _name and own.grp is not null)
+    group by lane.tenant, tenant.weight, queue.charge
+    union all
+    select node.grp, min(node.pass), coalesce(tenant_group.weight, 1), 1
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select group_ring.grp, group_ring.pass from :schema.group_ring
+      where _grp = '' and group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+        and (group_ring.pass, group_ring.grp) < (_starts_at, _name)
+      order by group_ring.pass, group_ring.grp
+      limit 1000
+    ) as node
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = node.grp
+    where node.grp <> _name
+    group by node.grp, tenant_group.weight
+  ) as entity
+$tenantry$;
+
+-- Where a tenant stands among those of its group, or a group at the top: its own pass or, while it is not in the ring, where it would enter.
+create function :schema.why_pass_v1(_queue text, _grp text, _tenant text, _kinds text[]) returns double precision
+language sql
+as $tenantry$
+  select coalesce(
+    (select min(ring.pass) from :schema.ring
+     where ring.queue = _queue and ring.tenant = _tenant and ring.kind = any (_kinds) and ring.ready),
+    greatest(
+      (select max(ring.pass) from :schema.ring where ring.queue = _queue and ring.tenant = _tenant and ring.kind = any (_kinds)),
+      (select min(head.pass) from unnest(_kinds) as wanted (kind)
+       cross join lateral (
+         select ring.pass from :schema.ring
+         where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+         order by ring.pass limit 1
+       ) as head),
+      0))
+$tenantry$;
+
+-- How many turns come before a job in a fair queue.
+create function :schema.why_turns_fair_v1(_job :schema.job, _settings :schema.queue, _kinds text[]) returns jsonb
+language plpgsql
+as $tenantry$
+declare
+  _own_before integer := :schema.why_own_before_v1(_job, _kinds);
+  _tenant :schema.tenant;
+  _grp text;
+  _cost double precision := 1;
+  _starts_at double precision;
+  _inside record;
+  _outside record;
+  _jobs double precision;
+begin
+  select tenant.* into _tenant from :schema.tenant where tenant.queue = _job.queue and tenant.tenant = _job.tenant;
+  _grp := coalesce(_tenant.grp, '');
+  if _settings.charge = 'time' then
+    select coalesce(
+      (select ring.seconds from :schema.ring where ring.queue = _job.queue and ring.tenant = _job.tenant and ring.kind = _job.kind),
+      (select walk.seconds from :schema.walk where walk.queue = _job.queue and walk.kind = _job.kind), 1) into _cost;
+  end if;
+  _starts_at := :schema.why_pass_v1(_job.queue, _grp, _job.tenant, _kinds) + _own_before * _cost / coalesce(_tenant.weight, 1);
+  select others.* into _inside from :schema.why_others_v1(_job.queue, _grp, _kinds, _starts_at, _job.tenant) as others;
+  _jobs := _own_before + _inside.jobs;
+  if _grp = '' then
+    return jsonb_build_object('own_before', _own_before, 'tenants_before', _inside.entities, 'jobs_before', _jobs,
+      'counted_to_the_end', _own_before < 1000 and _inside.entities < 1000);
+  end if;
+  select coalesce(min(node.pass), 0) + _jobs * _cost / coalesce(max(tenant_group.weight), 1) into _starts_at
+  from :schema.group_ring as node
+  left join :schema.tenant_group on tenant_group.queue = node.queue and tenant_group.name = node.grp
+  where node.queue = _job.queue and node.grp = _grp and node.kind = any (_kinds);
+  select others.* into _outside from :schema.why_others_v1(_job.queue, '', _kinds, _starts_at, _grp) as others;
+  return jsonb_build_object('own_before', _own_before, 'group', _grp, 'tenants_before', _inside.entities, 'others_before', _outside.entities,
+    'jobs_before', _jobs + _outside.jobs,
+    'counted_to_the_end', _own_before < 1000 and _inside.entities < 1000 and _outside.entities < 1000);
+end $tenantry$;
+
+-- The same where the order of arrival rules.
+create function :schema.why_turns_fifo_v1(_job :schema.job, _kinds text[]) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object('own_before', count(*) filter (where earlier.tenant = _job.tenant),
+    'tenants_before', count(distinct earlier.tenant) filter (where earlier.tenant <> _job.tenant), 'jobs_before', count(*),
+    'counted_to_the_end', count(*) < 1000)
+  from (
+    select head.tenant from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select job.tenant from :schema.job
+      where job.queue = _job.queue and job.kind = wanted.kind and job.state = 'available' and job.attempt >= 0
+        and (job.order_at, job.id) < (_job.order_at, _job.id)
+      limit 1000
+    ) as head
+    limit 1000
+  ) as earlier
+$tenantry$;
+
+-- And in strict turns: each job of its own that comes first costs a round of all tenants that have jobs.
+create function :schema.why_turns_round_robin_v1(_job :schema.job, _kinds text[]) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object('own_before', own.before, 'tenants_before', count(*) filter (where other.earlier or own.before > 0),
+    'jobs_before', own.before * (1 + count(other.tenant)) + count(*) filter (where other.earlier),
+    'counted_to_the_end', own.before < 1000 and count(other.tenant) < 1000)
+  from (select :schema.why_own_before_v1(_job, _kinds) as before) as own
+  left join (
+    select schedule.tenant,
+           (schedule.last_served_at, schedule.tenant) < (coalesce(mine.last_served_at, '-infinity'), _job.tenant) as earlier
+    from (select from (values (1)) as one) as one
+    left join :schema.tenant_schedule as mine on mine.queue = _job.queue and mine.tenant = _job.tenant
+    cross join lateral (
+      select served.tenant, served.last_served_at from :schema.tenant_schedule as served
+      where served.queue = _job.queue and served.tenant <> _job.tenant limit 1000
+    ) as schedule
+    where exists (
+      select from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select from :schema.job
+        where job.queue = _job.queue and job.kind = wanted.kind and job.tenant = schedule.tenant and job.state = 'available' limit 1
+      ) as waiting)
+  ) as other on true
+  group by own.before
+$tenantry$;
+
+-- What pauses a job, limits of 0 included: the queue, its kind, its tenant, its key.
+create function :schema.why_paused_v1(
+  _job :schema.job, _settings :schema.queue, _kind :schema.kind, _tenant :schema.tenant, out rule text, out detail jsonb
+)
+language plpgsql
+as $tenantry$
+declare
+  _key_limit integer;
+  _since timestamptz;
+begin
+  if _settings.paused_at is not null then
+    rule := 'queue_paused';
+    _since := _settings.paused_at;
+  elsif _settings.concurrency = 0 then
+    rule := 'queue_limit';
+  elsif _kind.paused_at is not null then
+    rule := 'kind_paused';
+    _since := _kind.paused_at;
+  elsif _kind.concurrency = 0 then
+    rule := 'kind_limit';
+  elsif _tenant.paused_at is not null then
+    rule := 'tenant_paused';
+    _since := _tenant.paused_at;
+  elsif coalesce(_tenant.concurrency, _settings.tenant_concurrency) = 0 then
+    rule := 'tenant_limit';
+  elsif _job.key is not null and _job.state <> 'available' then
+    select key.concurrency into _key_limit from :schema.key where key.queue = _job.queue and key.key = _job.key;
+    if coalesce(_key_limit, _settings.key_concurrency) = 0 then
+      rule := 'key_limit';
+      detail := (:schema.why_key_v1(_job, _settings)).detail;
+      return;
+    end if;
+  end if;
+  if rule like '%paused' then
+    detail := jsonb_build_object('since', _since, 'since_ms', round(extract(epoch from clock_timestamp() - _since) * 1000));
+  elsif rule is not null then
+    detail := jsonb_build_object('limit', 0, 'running', 0, 'oldest', '[]'::jsonb);
+  end if;
+  if rule = 'tenant_limit' then
+    detail := detail || jsonb_build_object('own', _tenant.concurrency is not null);
+  end if;
+end $tenantry$;
+
+-- Which limit or rate above the key binds.
+create function :schema.why_limited_v1(
+  _job :schema.job, _settings :schema.queue, _kind :schema.kind, _tenant :schema.tenant, out rule text, out detail jsonb
+)
+language plpgsql
+as $tenantry$
+begin
+  rule := 'queue_limit';
+  detail := :schema.why_limit_v1(_job.queue, null, null, _settings.concurrency);
+  if detail is not null then return; end if;
+  rule := 'kind_limit';
+  detail := :schema.why_limit_v1(_job.queue, null, _job.kind, _kind.concurrency);
+  if detail is not null then return; end if;
+  rule := 'tenant_limit';
+  detail := :schema.why_limit_v1(_job.queue, _job.tenant, null, coalesce(_tenant.concurrency, _settings.tenant_concurrency))
+    || jsonb_build_object('own', _tenant.concurrency is not null);
+  if detail is not null then return; end if;
+  rule := 'queue_rate';
+  detail := :schema.why_rate_v1(_job.queue, 'queue', '', _settings.rate_per_second, _settings.burst, 0);
+  if detail is not null then return; end if;
+  rule := 'kind_rate';
+  detail := :schema.why_rate_v1(_job.queue, 'kind', _job.kind, _kind.rate_per_second, _kind.burst, 0);
+  if detail is not null then return; end if;
+  rule := 'tenant_rate';
+  detail := :schema.why_rate_v1(_job.queue, 'tenant', _job.tenant,
+      coalesce(_tenant.rate_per_second, _settings.tenant_rate_per_second), coalesce(_tenant.burst, _settings.tenant_burst), 0)
+    || jsonb_build_object('own', _tenant.rate_per_second is not null);
+  if detail is not null then return; end if;
+  rule := null;
+end $tenantry$;
+
+-- The rule that binds a job that is due: the whole order of precedence.
+create function :schema.why_due_v1(_job :schema.job, out rule text, out detail jsonb)
+language plpgsql
+as $tenantry$
+declare
+  _settings :schema.queue;
+  _kind :schema.kind;
+  _tenant :schema.tenant;
+  _strategy text;
+  _workers record;
+  _found record;
+  _turns jsonb;
+begin
+  detail := :schema.why_table_lock_v1();
+  if detail is not null then
+    rule := 'table_locked';
+    return;
+  end if;
+  select queue.* into _settings from :schema.queue where queue.name = _job.queue;
+  _strategy := coalesce(_settings.strategy, 'fair');
+  -- Other strategies know no settings of tenants and kinds.
+  if _strategy = 'fair' then
+    select kind.* into _kind from :schema.kind where kind.queue = _job.queue and kind.kind = _job.kind;
+    select tenant.* into _tenant from :schema.tenant where tenant.queue = _job.queue and tenant.tenant = _job.tenant;
+  end if;
+
+  -- 1. What only somebody can end.
+  select paused.* into _found from :schema.why_paused_v1(_job, _settings, _kind, _tenant) as paused;
+  if _found.rule is not null then
+    rule := _found.rule;
+    detail := _found.detail;
+    return;
+  end if;
+  select present.* into _workers from :schema.why_workers_v1(_job.queue, _job.kind) as present;
+  if _workers.able = 0 then
+    rule := 'no_worker';
+    detail := jsonb_build_object('workers', _workers.workers, 'known_kinds', _workers.known_kinds, 'last_seen_at', _workers.last_seen_at);
+    return;
+  end if;
+  if _strategy <> 'fifo' or _settings.governed then
+    detail := :schema.why_queue_lock_v1(_job.queue);
+    if detail is not null then
+      rule := 'queue_locked';
+      detail := jsonb_build_object('holders', jsonb_build_array(detail));
+      return;
+    end if;
+  end if;
+  detail := :schema.why_row_lock_v1(_job.id);
+  if detail is not null then
+    rule := 'row_locked';
+    detail := jsonb_build_object('holders', detail);
+    return;
+  end if;
+
+  -- 2. What ends by itself.
+  if _job.key is not null and _job.state <> 'available' then
+    select held.* into _found from :schema.why_key_v1(_job, _settings) as held;
+    if _found.rule is not null then
+      rule := _found.rule;
+      detail := _found.detail;
+      return;
+    end if;
+  end if;
+  select limited.* into _found from :schema.why_limited_v1(_job, _settings, _kind, _tenant) as limited;
+  if _found.rule is not null then
+    rule := _found.rule;
+    detail := _found.detail;
+    return;
+  end if;
+  _turns := case _strategy
+    when 'fair' then :schema.why_turns_fair_v1(_job, _settings, _workers.kinds)
+    when 'fifo' then :schema.why_turns_fifo_v1(_job, _workers.kinds)
+    else :schema.why_turns_round_robin_v1(_job, _workers.kinds)
+  end;
+  detail := _turns || jsonb_build_object('strategy', _strategy, 'workers', _workers.able, 'slots', _workers.slots, 'busy', _workers.busy);
+  rule := case
+    when _workers.busy >= _workers.slots then 'slots_busy'
+    when (_turns ->> 'jobs_before')::double precision > 0 then 'turns'
+    else 'next'
+  end;
+end $tenantry$;
+
+-- What every answer says of the job that it is about.
+create function :schema.why_facts_v1(_job :schema.job) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object('job', _job.id::text, 'queue', _job.queue, 'kind', _job.kind, 'tenant', _job.tenant, 'key', _job.key,
+    'priority', _job.priority, 'attempt', _job.attempt, 'max_attempts', _job.max_attempts,
+    'waiting_ms', case when _job.state <> 'running' then greatest(0, round(extract(epoch from clock_timestamp() - _job.run_at) * 1000)) end)
+$tenantry$;
+
+-- A job that is not due yet.
+create function :schema.why_scheduled_v1(_job :schema.job) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object('run_at', _job.run_at, 'due_ms', ceil(extract(epoch from _job.run_at - clock_timestamp()) * 1000),
+    'ran_before', _job.claimed_at is not null, 'error', :schema.why_error_v1(_job.errors -> -1))
+$tenantry$;
+
+-- A job that runs, under which lease and for how long.
+create function :schema.why_running_v1(_job :schema.job) returns jsonb
+language sql
+as $tenantry$
+  select jsonb_build_object('claimed_at', _job.claimed_at, 'running_ms', round(extract(epoch from clock_timestamp() - _job.claimed_at) * 1000),
+    'worker', lease.worker_id, 'lease_until', case when isfinite(lease.expires_at) then lease.expires_at end,
+    'lease', case when lease.id is null then 'missing' when lease.expires_at < clock_timestamp() then 'expired' else 'held' end)
+  from (values (1)) as one
+  left join :schema.lease on lease.id = _job.lease_id
+$tenantry$;
+
+-- Why a job does not run: one row, whatever the id.
+create function :schema.why_job_v1(_id bigint, out rule text, out detail jsonb)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _job :schema.job;
+  _found record;
+begin
+  detail := :schema.why_table_lock_v1();
+  if detail ->> 'mode' = 'AccessExclusiveLock' then
+    rule := 'table_locked';
+    detail := detail || jsonb_build_object('job', _id::text);
+    return;
+  end if;
+  select job.* into _job from :schema.job where job.id = _id;
+  if not found then
+    select 'finished', jsonb_build_object('job', _id::text, 'queue', history.queue, 'kind', history.kind, 'tenant', history.tenant,
+             'key', history.key, 'state', history.state, 'finalized_at', history.finalized_at, 'attempt', history.attempt,
+             'max_attempts', history.max_attempts, 'error', :schema.why_error_v1(history.errors -> -1))
+    into rule, detail
+    from :schema.job_history as history where history.id = _id
+    limit 1;
+    if not found then
+      rule := 'unknown';
+      detail := jsonb_build_object('job', _id::text);
+    end if;
+    return;
+  end if;
+  if _job.state = 'running' then
+    rule := 'running';
+    detail := :schema.why_running_v1(_job);
+  elsif _job.state = 'scheduled' and _job.run_at > clock_timestamp() then
+    rule := 'scheduled';
+    detail := :schema.why_scheduled_v1(_job);
+  else
+    select due.* into _found from :schema.why_due_v1(_job) as due;
+    rule := _found.rule;
+    detail := _found.detail;
+  end if;
+  detail := :schema.why_facts_v1(_job) || detail;
+end $tenantry$;
+
+comment on function :schema.why_job_v1(bigint) is 'The one rule that keeps a job from running, and its facts.';
+
+-- The first due jobs of a tenant, those that may be claimed before those that wait for their keys. Up to 10.
+create function :schema.why_heads_v1(_queue text, _tenant text, _kinds text[]) returns setof :schema.job
+language sql
+as $tenantry$
+  select (waiting.job).*
+  from (
+    (select 1 as place, job, job.order_at, job.id
+     from unnest(_kinds) as wanted (kind)
+     cross join lateral (
+       select job.* from :schema.job
+       where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'available'
+       order by job.order_at, job.id limit 10
+     ) as job
+     order by job.order_at, job.id limit 10)
+    union all
+    (select 1, job, job.order_at, job.id
+     from unnest(_kinds) as wanted (kind)
+     cross join lateral (
+       select job.* from :schema.job
+       where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'scheduled'
+         and job.run_at <= statement_timestamp()
+       order by job.run_at, job.id limit 10
+     ) as job
+     where job.key is null
+     order by job.order_at, job.id limit 10)
+    union all
+    -- No index leads from a tenant to these: 10,000 jobs with keys are looked through, and no more.
+    (select 2, keyed.job, (keyed.job).order_at, (keyed.job).id
+     from (
+       select job from :schema.job where job.queue = _queue and job.key is not null limit 10000
+     ) as keyed
+     where (keyed.job).tenant = _tenant and (keyed.job).kind = any (_kinds)
+       and ((keyed.job).state = 'blocked' or (keyed.job).state = 'scheduled' and (keyed.job).run_at <= statement_timestamp())
+     order by (keyed.job).order_at, (keyed.job).id limit 10)
+  ) as waiting
+  order by waiting.place, waiting.order_at, waiting.id
+  limit 10
+$tenantry$;
+
+-- The kinds of a queue of which there are jobs that may be due. Up to 1,000.
+create function :schema.why_kinds_v1(_queue text) returns text[]
+language sql
+as $tenantry$
+  with recursive available as (
+    (select job.kind from :schema.job where job.queue = _queue and job.state = 'available' order by job.kind limit 1)
+    union all
+    select next.kind from available cross join lateral (
+      select job.kind from :schema.job where job.queue = _queue and job.state = 'available' and job.kind > available.kind order by job.kind limit 1
+    ) as next
+  ),
+  scheduled as (
+    (select job.kind from :schema.job where job.queue = _queue and job.state = 'scheduled' order by job.kind limit 1)
+    union all
+    select next.kind from scheduled cross join lateral (
+      select job.kind from :schema.job where job.queue = _queue and job.state = 'scheduled' and job.kind > scheduled.kind order by job.kind limit 1
+    ) as next
+  )
+  select array(
+    select kind from (select kind from available limit 1000) as counted
+    union
+    select kind from (select kind from scheduled limit 1000) as counted
+    union
+    select keyed.kind from (
+      select job.kind from :schema.job where job.queue = _queue and job.key is not null limit 10000
+    ) as keyed)
+$tenantry$;
+
+-- Why the next job of a tenant does not run, of any kind or of one.
+create function :schema.why_tenant_v1(_queue text, _tenant text, _kind text default null, out rule text, out detail jsonb)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _kinds text[] := array[_kind];
+  _job :schema.job;
+  _head :schema.job;
+  _found record;
+begin
+  detail := :schema.why_table_lock_v1();
+  if detail ->> 'mode' = 'AccessExclusiveLock' then
+    rule := 'table_locked';
+    detail := detail || jsonb_build_object('queue', _queue, 'tenant', _tenant, 'kind', _kind);
+    return;
+  end if;
+  if _kind is null then
+    _kinds := :schema.why_kinds_v1(_queue);
+  end if;
+  -- The first of its jobs that nobody has locked: claims step over the others.
+  for _job in select head.* from :schema.why_heads_v1(_queue, _tenant, _kinds) as head loop
+    if _head.id is null or :schema.why_row_lock_v1(_head.id) is not null and :schema.why_row_lock_v1(_job.id) is null then
+      _head := _job;
+    end if;
+  end loop;
+  if _head.id is not null then
+    select due.* into _found from :schema.why_due_v1(_head) as due;
+    rule := _found.rule;
+    detail := :schema.why_facts_v1(_head) || _found.detail;
+    return;
+  end if;
+  select job.* into _job
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    select next.* from :schema.job as next
+    where next.queue = _queue and next.kind = wanted.kind and next.tenant = _tenant and next.state = 'scheduled'
+    order by next.run_at, next.id
+    limit 1
+  ) as job
+  order by job.run_at, job.id
+  limit 1;
+  if found then
+    rule := 'scheduled';
+    detail := :schema.why_facts_v1(_job) || :schema.why_scheduled_v1(_job);
+    return;
+  end if;
+  rule := 'no_jobs';
+  detail := jsonb_build_object('queue', _queue, 'tenant', _tenant, 'kind', _kind,
+    'running', (select count(*) from (
+      select from :schema.job
+      where job.queue = _queue and job.tenant = _tenant and job.state = 'running' and (_kind is null or job.kind = _kind) limit 1000) as counted),
+    'oldest', coalesce(:schema.why_oldest_v1(_queue, _tenant, _kind), '[]'));
+end $tenantry$;
+
+comment on function :schema.why_tenant_v1(text, text, text) is 'The one rule that keeps the next job of a tenant from running, and its facts.';
+` },
+  { version: 18, name: 'limits', text: `-- breaking: no
+-- Limits on what runs at once, rates, and pauses, of queues, kinds and tenants. (Of keys: 0013_keys.sql.)
+--
+-- Problem.    Exact limits while many workers claim, without a counter that could leak; and a tenant at its limit must cost a
+--             claim nothing, however large its backlog and however many such tenants there are.
+-- Naive.      Count in the statement that claims: it does not see the other worker's uncommitted claim (DESIGN: a limit of 2 ran 4).
+--             Or pass over the jobs of such tenants, and read their backlogs at every claim.
+-- Here.       What runs is counted from an index, in a statement that starts once the queue's lock is held. A kind or queue without
+--             room is left out of the claim; a tenant without room is parked: its lanes leave the order of the ring until a notice
+--             says that a slot is free or a setting has changed, or until it has a token again.
+-- Rates.      A token bucket as one time stamp (the generic cell rate algorithm, ITU-T I.371): the bucket lacks
+--             (full_at - now) * rate tokens. A job that starts takes one. So in any window of t seconds at most burst + t * rate start.
+-- Invariants. (L1) When a claim commits, no queue, kind or tenant runs more than its limit, unless it did before and started none.
+--             (L2) No claim starts a job for which a bucket has no token.
+
+-- Whole tokens in a bucket; as good as unlimited where there is no rate.
+create function :schema.tokens_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer) returns integer
+language sql immutable
+as $tenantry$
+  select case when _rate is null then 1000000000
+              else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
+$tenantry$;
+
+-- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
+create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
+language sql immutable
+as $tenantry$
+  select greatest(_now, _full_at) + ceil(1e6 * _jobs / _rate - 1e-6) * interval '1 microsecond'
+$tenantry$;
+
+-- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). next_at is when a bucket that had
+-- no token has one.
+create function :schema.caps_v1(
+  _queue text, _kinds text[], _count integer, _now timestamptz,
+  out kinds text[], out rooms integer[], out room integer, out rated boolean, out next_at timestamptz
+)
+language plpgsql
+as $tenantry$
+declare
+  _settings :schema.queue;
+  _full_at timestamptz;
+  _tokens integer;
+begin
+  kinds := _kinds;
+  room := _count;
+  rated := false;
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  if _settings.paused_at is not null then
+    room := 0;
+    return;
+  end if;
+  if _settings.concurrency is not null then
+    select greatest(0, least(room, _settings.concurrency - count(*))) into room
+    from (
+      select from :schema.job where job.queue = _queue and job.state = 'running' limit _settings.concurrency
+    ) as running;
+  end if;
+  if _settings.rate_per_second is not null then
+    rated := true;
+    select bucket.full_at into _full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'queue' and bucket.name = '';
+    _tokens := :schema.tokens_v1(_full_at, _now, _settings.rate_per_second, _settings.burst);
+    room := least(room, _tokens);
+    if _tokens < _count then
+      next_at := :schema.token_at_v1(_full_at, _now, _settings.rate_per_second, _settings.burst, _tokens + 1);
+    end if;
+  end if;
+  if not exists (select from :schema.kind where kind.queue = _queue) then
+    return;
+  end if;
+
+  select array_agg(capped.kind) filter (where capped.room is null or capped.room > 0),
+         array_agg(capped.room) filter (where capped.room is null or capped.room > 0),
+         rated or coalesce(bool_or(capped.rate_per_second is not null), false),
+         least(next_at, min(:schema.token_at_v1(capped.full_at, _now, capped.rate_per_second, capped.burst, capped.tokens + 1))
+           filter (where capped.paused_at is null and capped.tokens < _count))
+  into kinds, rooms, rated, next_at
+  from (
+    select wanted.kind, kind.paused_at, kind.rate_per_second, kind.burst, bucket.full_at,
+           case when kind.rate_per_second is not null
+                then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end as tokens,
+           case when kind.paused_at is not null then 0
+                else least(kind.concurrency - running.jobs,
+                       case when kind.rate_per_second is not null
+                            then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end) end as room
+    from unnest(_kinds) as wanted (kind)
+    left join :schema.kind on kind.queue = _queue and kind.kind = wanted.kind
+    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+    left join (
+      -- All that runs in the queue, once, as many as there are busy slots.
+      select job.kind, count(*)::integer as jobs from :schema.job
+      where job.queue = _queue and job.state = 'running'
+        and exists (select from :schema.kind as limited where limited.queue = _queue and limited.kind = any (_kinds) and limited.concurrency is not null)
+      group by job.kind
+    ) as counted on counted.kind = wanted.kind
+    cross join lateral (select coalesce(counted.jobs, 0) as jobs) as running
+  ) as capped;
+  kinds := coalesce(kinds, '{}');
+end $tenantry$;
+
+-- When the bucket will hold this many tokens.
+create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
+language sql immutable
+as $tenantry$
+  select greatest(_now, coalesce(_full_at, _now) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
+$tenantry$;
+
+-- What each of these tenants may start now. Null where nothing limits it; where 0, until when: infinity for a slot or a resume.
+create function :schema.rooms_v1(
+  _queue text, _tenants text[], _now timestamptz, out rooms integer[], out untils timestamptz[], out rated boolean
+)
+language plpgsql
+as $tenantry$
+begin
+  select array_agg(tenant.room order by tenant.place),
+         array_agg(case when tenant.room > 0 then null when tenant.waits_for_token then tenant.token_at else 'infinity' end order by tenant.place),
+         bool_or(tenant.rate is not null)
+  into rooms, untils, rated
+  from (
+    select wanted.place, wanted.rate,
+           case when wanted.paused_at is not null then 0
+                else greatest(0, least(wanted.concurrency - (
+                    select count(*)::integer from (
+                      select from :schema.job
+                      where job.queue = _queue and job.tenant = wanted.name and job.state = 'running'
+                      limit wanted.concurrency
+                    ) as running), wanted.tokens)) end as room,
+           wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
+           :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
+    from (
+      select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
+             case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
+      from unnest(_tenants) with ordinality as given (name, place)
+      left join :schema.queue on queue.name = _queue
+      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
+      left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+      cross join lateral (
+        select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
+               coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
+               case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
+      ) as limits
+    ) as wanted
+  ) as tenant;
+end $tenantry$;
+
+-- Takes tokens for the jobs that were just claimed, given by lane.
+create function :schema.debit_v1(_queue text, _tenants text[], _kinds text[], _jobs integer[], _now timestamptz) returns void
+language sql
+as $tenantry$
+  insert into :schema.bucket as bucket (queue, scope, name, full_at)
+  select _queue, used.scope, used.name, :schema.full_at_v1(null, _now, used.rate, used.jobs)
+  from (
+    select 'queue' as scope, '' as name, queue.rate_per_second as rate, (select sum(given.jobs) from unnest(_jobs) as given (jobs))::integer as jobs
+    from :schema.queue
+    where queue.name = _queue and queue.rate_per_second is not null
+    union all
+    select 'kind', served.kind, kind.rate_per_second, served.jobs
+    from (select given.kind, sum(given.jobs)::integer as jobs from unnest(_kinds, _jobs) as given (kind, jobs) group by given.kind) as served
+    join :schema.kind on kind.queue = _queue and kind.kind = served.kind
+    where kind.rate_per_second is not null
+    union all
+    select 'tenant', served.tenant, coalesce(tenant.rate_per_second, queue.tenant_rate_per_second), served.jobs
+    from (select given.tenant, sum(given.jobs)::integer as jobs from unnest(_tenants, _jobs) as given (tenant, jobs) group by given.tenant) as served
+    left join :schema.queue on queue.name = _queue
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = served.tenant
+    where coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) is not null
+  ) as used
+  where used.jobs > 0
+  on conflict (queue, scope, name) do update set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
+$tenantry$;
+
+-- Takes the lanes of tenants out of the order of the ring, whatever their kinds, until the times given.
+create function :schema.park_v1(_queue text, _tenants text[], _untils timestamptz[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.ring
+  set ready = false, parked_at = _now, parked_until = _untils[array_position(_tenants, ring.tenant)]
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(_tenants) as parked (tenant)
+    cross join lateral (
+      select own.ctid, own.ready from :schema.ring as own
+      where own.queue = _queue and own.tenant = parked.tenant
+      offset 0
+    ) as lane
+    where lane.ready
+  ));
+end $tenantry$;
+
+-- Brings the parked lanes of these tenants ('' for all) back into the order of the ring, for a claim to look at their limits again,
+-- and lanes whose tenant has changed its group into that of the new one. No credit for having waited: a lane begins at its own
+-- pass, or where those that wait do.
+create function :schema.unpark_v1(_queue text, _kinds text[], _tenants text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+begin
+  with moved as (
+    select lane.ctid, lane.kind, lane.grp as old_grp, coalesce(tenant.grp, '') as new_grp
+    from (
+      select own.ctid, own.tenant, own.kind, own.grp, own.parked_until
+      from unnest(case when '' = any (_tenants)
+                       then array(select distinct ring.tenant from :schema.ring where ring.queue = _queue) else _tenants end) as noticed (name)
+      cross join lateral (
+        select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.tenant = noticed.name
+        offset 0
+      ) as own
+    ) as lane
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+    where lane.parked_until is not null or lane.grp <> coalesce(tenant.grp, '')
+  ),
+  floors as (
+    select kinds.own, place.grp, :schema.floor_v1(_queue, place.grp, case when kinds.own = '' then _kinds else array[kinds.own] end) as pass
+    from (select distinct case when moved.kind = any (_kinds) then '' else moved.kind end as own, moved.new_grp as grp from moved) as place
+    cross join lateral (select place.own) as kinds
+  ),
+  changed as (
+    update :schema.ring
+    set ready = ring.ready or ring.parked_until is not null,
+        entered_at = case when ring.parked_until is not null then clock_timestamp() else ring.entered_at end,
+        parked_at = null, parked_until = null, grp = lane.new_grp,
+        pass = case when lane.old_grp <> lane.new_grp then coalesce(lane.floor, 0) else greatest(ring.pass, lane.floor) end
+    from (
+      select moved.ctid, moved.old_grp, moved.new_grp, floors.pass as floor
+      from moved
+      join floors on floors.grp = moved.new_grp and floors.own = case when moved.kind = any (_kinds) then '' else moved.kind end
+    ) as lane
+    where ring.ctid = lane.ctid
+    returning lane.old_grp, lane.new_grp
+  )
+  select array(select changed.old_grp from changed where changed.old_grp <> '' union select changed.new_grp from changed where changed.new_grp <> '')
+  into _groups;
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
+-- Brings back the lanes whose tenants have a token again, up to 64 of each kind, and one of those that wait for a slot or a resume and
+-- were parked longest ago, at least 5 s: should its notice be missing, this is how it is found.
+create function :schema.unpark_due_v1(_queue text, _kinds text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+begin
+  _tenants := array(
+    select lane.tenant
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      (select ring.tenant from :schema.ring
+       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
+       order by ring.parked_until
+       limit 64)
+      union
+      (select ring.tenant from :schema.ring
+       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
+       order by ring.parked_at
+       limit 1)
+    ) as lane
+  );
+  if cardinality(_tenants) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _tenants);
+  end if;
+end $tenantry$;
+` },
+  { version: 19, name: 'groups', text: `-- breaking: no
+-- Groups: the groups of a queue and its tenants without one share first, each by its weight; what a group gets is shared among its
+-- tenants, each by its own. So one that splits its backlog over a hundred tenants gains nothing.
+--
+-- Here.       Start-time fair queueing twice: a group has a node for each kind in group_ring, which stands in the order of the passes
+--             together with the lanes of tenants without a group. A turn of the group is given out among its tenants in the same way,
+--             by passes that count only among them.
+-- Invariant.  (G1) When a claim commits, a node is ready exactly if its group has a ready lane of its kind.
+
+-- Virtual time among the lanes of a group, or ('') among the groups and the tenants without one: where those that wait begin or,
+-- when none waits, where the service of the past ended. Null when there was none.
+create function :schema.floor_v1(_queue text, _grp text, _kinds text[]) returns double precision
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision;
+begin
+  select min(head.pass) into _floor
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    (select ring.pass from :schema.ring
+     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+     order by ring.pass limit 1)
+    union all
+    (select node.pass from :schema.group_ring as node
+     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
+     order by node.pass limit 1)
+  ) as head;
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      (select ring.pass from :schema.ring
+       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
+       order by ring.pass desc limit 1)
+      union all
+      (select node.pass from :schema.group_ring as node
+       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
+       order by node.pass desc limit 1)
+    ) as tail;
+  end if;
+  return _floor;
+end $tenantry$;
+
+-- Makes the nodes of these groups ready or not, as their lanes are. One that becomes ready starts where those that wait begin.
+create function :schema.refresh_groups_v1(_queue text, _kinds text[], _groups text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision := coalesce(:schema.floor_v1(_queue, '', _kinds), 0);
+begin
+  insert into :schema.group_ring as node (queue, grp, kind, pass, ready)
+  select _queue, place.grp, place.kind,
+         -- As with tenants: service of the kinds of the claim counts together.
+         greatest(_floor, (select max(own.pass) from :schema.group_ring as own
+                           where own.queue = _queue and own.grp = place.grp and (own.kind = place.kind or own.kind = any (_kinds)))),
+         place.ready
+  from (
+    select given.grp, kind.kind,
+           exists (select from :schema.ring
+                   where ring.queue = _queue and ring.grp = given.grp and ring.kind = kind.kind and ring.ready) as ready
+    from (select distinct unnest(_groups) as grp) as given
+    cross join lateral (
+      select unnest(_kinds) as kind
+      union
+      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind <> ''
+    ) as kind
+  ) as place
+  left join :schema.group_ring as present on present.queue = _queue and present.grp = place.grp and present.kind = place.kind
+  where place.ready is distinct from coalesce(present.ready, false)
+  order by place.grp, place.kind
+  on conflict (queue, grp, kind) do update
+  set ready = excluded.ready,
+      pass = case when excluded.ready then excluded.pass else node.pass end;
+end $tenantry$;
+
+-- Charges the groups of the tenants served: the ready nodes of the kinds of the claim alike.
+create function :schema.charge_groups_v1(_queue text, _kinds text[], _tenants text[], _groups text[], _charges double precision[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.group_ring as node
+  set pass = node.pass + served.charge / coalesce(tenant_group.weight, 1)
+  from (
+    select given.grp, sum(given.charge) as charge
+    from unnest(_groups, _charges) as given (grp, charge)
+    where given.grp <> ''
+    group by given.grp
+  ) as served
+  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = served.grp
+  where node.queue = _queue and node.grp = served.grp and node.kind = any (_kinds) and node.ready;
+end $tenantry$;
+` },
+  { version: 20, name: 'time', text: `-- breaking: no
+-- Charging time: in a queue whose charge is 'time' a turn costs its tenant the seconds for which the jobs run, not their number.
+--
+-- Problem.    The claim must charge at once, or the next one would serve the same tenant again; how long a job will run is known
+--             only when it has.
+-- Here.       A claim charges what jobs of the lane took so far, or else jobs of the kind, or else a second each, and notes the
+--             charge with the job. Who ends the job (settling, giving back, reclaiming) appends a notice of what it took, and the
+--             next claim that folds it in adds the difference to the pass of the tenant and learns from it.
+-- Learning.   An exponentially weighted moving average: one more job counts a fifth, n more jobs count 1 - 0.8^n. So after a kind has become
+--             ten times as long, ten jobs later nine tenths of the change are learned; until then the difference is added afterwards.
+-- Invariant.  (T1) Once all notices are folded in, a tenant's pass has grown by the seconds that its jobs ran, divided by its weight.
+
+-- What a job of each kind is expected to run, for tenants of which nothing is known. Null in a queue that charges jobs.
+create function :schema.expected_v1(_queue text, _kinds text[]) returns double precision[]
+language plpgsql
+as $tenantry$
+begin
+  if exists (select from :schema.queue where queue.name = _queue and queue.charge = 'time') then
+    return array(
+      select greatest(0.001, coalesce(walk.seconds, 1)::double precision)
+      from unnest(_kinds) with ordinality as wanted (kind, place)
+      left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
+      order by wanted.place
+    );
+  end if;
+  return null;
+end $tenantry$;
+
+-- Adds what was charged too little, and learns. The lanes are those of the notices, sorted by tenant and kind.
+create function :schema.correct_v1(
+  _queue text, _kinds text[], _tenants text[], _lane_kinds text[], _jobs integer[], _seconds double precision[], _surpluses double precision[]
+) returns void
+language plpgsql
+as $tenantry$
+begin
+  -- Charged are all lanes of the tenant that are of the claim's kinds, as a turn does, but also those that have become idle: a
+  -- tenant whose long job was its last must not come back as if it had cost little.
+  update :schema.ring
+  set pass = ring.pass + lane.surplus / lane.weight,
+      seconds = case when lane.jobs > 0
+                     then coalesce(ring.seconds + (lane.measured / lane.jobs - ring.seconds) * (1 - power(0.8, lane.jobs)), lane.measured / lane.jobs)
+                     else ring.seconds end
+  from (
+    select own.ctid, owed.surplus, owed.weight, coalesce(own_notice.jobs, 0) as jobs, own_notice.seconds as measured
+    from (
+      select given.tenant, sum(given.surplus) as surplus, coalesce(min(tenant.weight), 1) as weight
+      from unnest(_tenants, _surpluses) as given (tenant, surplus)
+      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant
+      group by given.tenant
+    ) as owed
+    cross join lateral (
+      select ring.ctid, ring.kind from :schema.ring where ring.queue = _queue and ring.tenant = owed.tenant
+      offset 0
+    ) as own
+    left join lateral (
+      select given.jobs, given.seconds
+      from unnest(_tenants, _lane_kinds, _jobs, _seconds) as given (tenant, kind, jobs, seconds)
+      where given.tenant = owed.tenant and given.kind = own.kind
+    ) as own_notice on true
+    where own.kind = any (_kinds)
+  ) as lane
+  where ring.ctid = lane.ctid;
+
+  update :schema.walk
+  set seconds = coalesce(walk.seconds + (kind.seconds / kind.jobs - walk.seconds) * (1 - power(0.8, kind.jobs)), kind.seconds / kind.jobs)
+  from (
+    select given.kind, sum(given.jobs)::integer as jobs, sum(given.seconds) as seconds
+    from unnest(_lane_kinds, _jobs, _seconds) as given (kind, jobs, seconds)
+    group by given.kind
+  ) as kind
+  where walk.queue = _queue and walk.kind = kind.kind and kind.jobs > 0;
+
+  update :schema.group_ring as node
+  set pass = node.pass + owed.surplus / owed.weight
+  from (
+    select tenant.grp, sum(given.surplus) as surplus, coalesce(min(tenant_group.weight), 1) as weight
+    from unnest(_tenants, _surpluses) as given (tenant, surplus)
+    join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+    where tenant.grp is not null
+    group by tenant.grp
+  ) as owed
+  where node.queue = _queue and node.grp = owed.grp and node.kind = any (_kinds);
+end $tenantry$;
+` },
 ]
 
 /** Named queries. `:schema` stands for the quoted schema name. */
 export const QUERIES = {
   enqueue_many: `select pg_catalog.unnest(:schema.enqueue_many_v1(
-  $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[]))::text as id`,
-  claim: `select claimed, interleave, next_due_ms
+  $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[], $9::text[]))::text as id`,
+  claim: `select claimed, interleave, held_back, next_due_ms
 from :schema.claim_v1($1::text, $2::uuid, $3::text, $4::text[], $5::integer, $6::double precision, $7::boolean)`,
-  claimed: `select id, queue, kind, tenant, payload, attempt, max_attempts, priority, run_at_seconds, created_at_seconds, errors
+  claimed: `select id, queue, kind, tenant, key, payload, attempt, max_attempts, priority, run_at_seconds, created_at_seconds, wait_seconds, errors
 from :schema.claimed_v1($1::uuid)`,
   extend: `select extended.id from :schema.extend_v1($1::uuid[], $2::double precision) as extended (id)`,
   reclaim: `select leases, retried, discarded, next_due_ms from :schema.reclaim_v1($1::integer)`,
@@ -1679,12 +4328,12 @@ from :schema.claimed_v1($1::uuid)`,
   finalize: `select :schema.finalize_v1(
   $1::text, $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::uuid[]) as lost`,
   cancel: `select :schema.cancel_v1($1::bigint, $2::text) as cancelled`,
-  job: `select id, queue, kind, tenant, state::text as state, payload, attempt, max_attempts, priority,
+  job: `select id, queue, kind, tenant, key, state::text as state, payload, attempt, max_attempts, priority,
        pg_catalog.date_part('epoch', run_at) as run_at_seconds, pg_catalog.date_part('epoch', created_at) as created_at_seconds,
        null::double precision as finalized_at_seconds, errors
 from :schema.job where id = $1::bigint
 union all
-select id, queue, kind, tenant, state, payload, attempt, max_attempts, priority,
+select id, queue, kind, tenant, key, state, payload, attempt, max_attempts, priority,
        pg_catalog.date_part('epoch', run_at), pg_catalog.date_part('epoch', created_at), pg_catalog.date_part('epoch', finalized_at), errors
 from :schema.job_history where id = $1::bigint`,
   ensure_history: `select :schema.ensure_history_v1($1::integer) as created`,
@@ -1692,16 +4341,16 @@ from :schema.job_history where id = $1::bigint`,
   prune_ring: `select :schema.prune_ring_v1($1::integer) as forgotten`,
   heal_leases: `select :schema.heal_leases_v1() as healed`,
   channel: `select :schema.channel_v1() as channel`,
-  configure_queue: `with forgotten as (
-  delete from :schema.walk where walk.queue = $1::text and $2::text is not null
-)
-insert into :schema.queue as queue (name, strategy, history)
-values ($1::text, coalesce($2::text, 'fair'), coalesce($3::text, 'keep'))
-on conflict (name) do update
-set strategy = coalesce($2::text, queue.strategy), history = coalesce($3::text, queue.history)
-returning name, strategy, history`,
-  configure_tenant: `insert into :schema.tenant as tenant (queue, tenant, weight)
-values ($1::text, $2::text, $3::double precision)
-on conflict (queue, tenant) do update set weight = excluded.weight
-returning weight`,
+  beat: `select :schema.beat_v1($1::text, $2::text[], $3::text[], $4::integer, $5::integer, $6::double precision) as now_ms`,
+  leave: `select :schema.leave_v1($1::text)`,
+  record_numbers: `select :schema.record_numbers_v1($1::text, $2::bigint, $3::text, $4::integer, $5::text[], $6::integer[], $7::integer[], $8::integer[], $9::real[],
+  $10::smallint[], $11::smallint[], $12::integer[], $13::smallint[], $14::smallint[], $15::integer[])`,
+  prune_numbers: `select :schema.prune_numbers_v1($1::integer) as forgotten`,
+  configure_queue: `select :schema.configure_queue($1::text, $2::jsonb) as settings`,
+  configure_tenant: `select :schema.configure_tenant($1::text, $2::text, $3::jsonb) as settings`,
+  configure_group: `select :schema.configure_group($1::text, $2::text, $3::jsonb) as settings`,
+  configure_kind: `select :schema.configure_kind($1::text, $2::text, $3::jsonb) as settings`,
+  configure_key: `select :schema.configure_key($1::text, $2::text, $3::jsonb) as settings`,
+  pause: `select :schema.pause($1::text, $2::jsonb) as settings`,
+  resume: `select :schema.resume($1::text, $2::jsonb) as settings`,
 } as const

@@ -30,6 +30,11 @@ export interface ExecutorOptions {
   readonly leaseLost: (held: HeldJob) => void
   /** What an attempt meant for its job, as it is handed over to be written. */
   readonly decided: (job: Job, outcome: Outcome) => void
+  /** A handler has begun with a job, and has ended with it. */
+  readonly began: (held: HeldJob) => void
+  readonly ended: (held: HeldJob) => void
+  /** A job was completed by `context.transaction`, so that nothing is left to be written. */
+  readonly completedInTransaction: (held: HeldJob) => void
 }
 
 /**
@@ -135,6 +140,7 @@ export class Executor {
   #begin(registration: Registration, jobs: readonly HeldJob[]): void {
     const run = new Run(registration, jobs, this.#transaction(registration, jobs))
     this.#runs.add(run)
+    for (const held of jobs) this.#options.began(held)
     this.#limitTime(run)
     this.#current
       .run(run, () => attempt(run, this.#options.log))
@@ -174,6 +180,7 @@ export class Executor {
   #conclude(run: Run, settle: (held: HeldJob, index: number) => void): void {
     this.#runs.delete(run)
     run.jobs.forEach((held, index) => {
+      this.#options.ended(held)
       settle(held, index)
       this.#options.slotFreed()
     })
@@ -219,9 +226,10 @@ export class Executor {
   }
 
   #completedInTransaction(held: HeldJob, result: AttemptResult): void {
-    const { leases, completer, log } = this.#options
+    const { leases, completer, log, completedInTransaction } = this.#options
     leases.drop(held)
     completer.finishIfEmpty(held.lease)
+    completedInTransaction(held)
     if (result.type === 'returned' && result.value === undefined) return
     log.warn('a job was completed in its transaction; what its handler threw or returned afterwards changes nothing', {
       kind: held.job.kind,

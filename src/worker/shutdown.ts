@@ -9,6 +9,9 @@ const CLAIM_WAIT_MS = 5_000
 /** How long the last outcomes may take to be written. What is not written is run again when its lease has expired. */
 const FLUSH_WAIT_MS = 5_000
 
+/** How long the last numbers may take to be written; a part of the time for closing. */
+export const LAST_FLUSH_WAIT_MS = 1_000
+
 /** How long the connections may take to close. */
 export const CLOSE_WAIT_MS = 2_000
 

@@ -3,6 +3,8 @@ import { Keeper } from '../lease/keeper.js'
 import { Maintainer } from '../maintenance/maintainer.js'
 import { Reclaimer } from '../maintenance/reclaimer.js'
 import { Wakeup } from '../notify/wakeup.js'
+import { Aggregator } from '../numbers/aggregator.js'
+import { Flusher } from '../numbers/flusher.js'
 import type { Service } from '../service.js'
 import { Completer } from '../settle/completer.js'
 import type { Outcome } from '../settle/outcome.js'
@@ -13,7 +15,7 @@ import { FailureLog } from './failure-log.js'
 import type { Handlers } from './handlers.js'
 import { LostJobs } from './lost-jobs.js'
 import { POLL_MAX_MS, type ResolvedWorkerOptions } from './options.js'
-import { type ShutdownReport, shutDown } from './shutdown.js'
+import { LAST_FLUSH_WAIT_MS, type ShutdownReport, shutDown, within } from './shutdown.js'
 import { Slots } from './slots.js'
 import type { WorkerDependencies } from './worker.js'
 
@@ -33,6 +35,8 @@ export class WorkerRuntime {
   readonly #completer: Completer
   readonly #executor: Executor
   readonly #keeper: Keeper
+  readonly #numbers = new Aggregator()
+  readonly #flusher: Flusher
   readonly #wakeups = new Map<string, Wakeup>()
   readonly #claimLoops: readonly ClaimLoop[]
   readonly #maintenance: readonly Service[]
@@ -50,6 +54,7 @@ export class WorkerRuntime {
     this.#completer = this.#makeCompleter()
     this.#executor = this.#makeExecutor()
     this.#keeper = this.#makeKeeper()
+    this.#flusher = this.#makeFlusher()
     this.#claimLoops = settings.queues.map((queue) => this.#makeClaimLoop(queue))
     this.#maintenance = [this.#makeReclaimer(), this.#makeMaintainer()]
   }
@@ -76,7 +81,9 @@ export class WorkerRuntime {
       if (notifications) this.#unsubscribe.push(notifications.subscribe(queue, () => wakeup.hint()))
     }
     // All in one go: a stop in between would miss those that start after it.
-    await Promise.all([this.#keeper, ...this.#maintenance, ...this.#claimLoops].map((service) => service.start()))
+    await Promise.all(
+      [this.#keeper, this.#flusher, ...this.#maintenance, ...this.#claimLoops].map((service) => service.start()),
+    )
   }
 
   /** Called from a handler: resolves when no other handler runs. */
@@ -119,20 +126,33 @@ export class WorkerRuntime {
   async #close(): Promise<void> {
     this.#completer.stop()
     await this.#keeper.stop()
+    await within(LAST_FLUSH_WAIT_MS, () => this.#flusher.stop())
     await this.#options.close()
   }
 
   #claimed(claim: ClaimedJobs): void {
     const jobs = [...this.#leases.hold(claim).jobs]
-    if (this.#stopping) this.#executor.release(jobs)
-    else this.#executor.start(jobs)
+    if (this.#stopping) {
+      this.#executor.release(jobs)
+      return
+    }
+    const now = this.#options.clock.monotonicMs()
+    for (const { job } of jobs) this.#numbers.started(job, job.waitMs ?? 0, now)
+    this.#executor.start(jobs)
   }
 
   #settled(held: HeldJob, outcome: Outcome): void {
     this.#leases.drop(held)
+    this.#count(held, outcome.type)
     // Saves the wait for the next poll when we do not listen.
     if (outcome.type === 'retry' || outcome.type === 'snooze')
       this.#wakeups.get(held.lease.queue)?.hintIn(outcome.delayMs)
+  }
+
+  #count({ job }: HeldJob, outcome: Outcome['type']): void {
+    const now = this.#options.clock.monotonicMs()
+    if (outcome === 'complete') this.#numbers.settled(job, 'completed', now)
+    else if (outcome === 'retry' || outcome === 'discard') this.#numbers.settled(job, 'failed', now)
   }
 
   #makeClaimLoop(queue: string): ClaimLoop {
@@ -219,6 +239,9 @@ export class WorkerRuntime {
       slotFreed: () => this.#slots.free(),
       leaseLost: (held) => this.#lost.report(held),
       decided: (job, outcome) => failures.decided(job, outcome),
+      began: (held) => this.#numbers.began(held, held.job, clock.monotonicMs()),
+      ended: (held) => this.#numbers.ended(held, clock.monotonicMs()),
+      completedInTransaction: (held) => this.#count(held, 'complete'),
     })
   }
 
@@ -253,6 +276,24 @@ export class WorkerRuntime {
     })
   }
 
+  #makeFlusher(): Flusher {
+    const { settings, kinds, workerId, numbersStore, clock, random } = this.#options
+    const what = 'the record of the numbers'
+    return new Flusher({
+      store: numbersStore,
+      aggregator: this.#numbers,
+      workerId,
+      queues: settings.queues,
+      kinds,
+      slots: settings.concurrency,
+      running: () => this.running,
+      clock,
+      random,
+      succeeded: () => this.#errors.succeeded(what),
+      onError: (error) => this.#errors.failed(what, error),
+    })
+  }
+
   #makeReclaimer(): Reclaimer {
     const { settings, settleStore, random, log } = this.#options
     const what = 'the search for expired leases'
@@ -270,10 +311,11 @@ export class WorkerRuntime {
   }
 
   #makeMaintainer(): Maintainer {
-    const { claimStore, random } = this.#options
+    const { claimStore, numbersStore, random } = this.#options
     const what = 'the maintenance of the tables'
     return new Maintainer({
       store: claimStore,
+      numbers: numbersStore,
       random,
       succeeded: () => this.#errors.succeeded(what),
       onError: (error) => this.#errors.failed(what, error),

@@ -56,6 +56,7 @@ function setUp(options: WorkerOptions = {}, replaced: Partial<WorkerDependencies
     {
       claimStore: counted,
       settleStore: counted,
+      numbersStore: { beat: async () => 0, record: async () => {}, leave: async () => {}, prune: async () => {} },
       transactions: { transaction: (work) => work({} as TransactionClient) },
       notifications: undefined,
       checkReady: async () => {},

@@ -4,6 +4,7 @@ import { ConfigurationError } from '../errors.js'
 import type { JobDefinition } from '../job/define-job.js'
 import type { Logger } from '../logger.js'
 import type { Random } from '../random.js'
+import type { NumbersStore } from '../store/numbers-store.js'
 import type { Store } from '../store/store.js'
 import { describeError } from './error-log.js'
 import { type BatchHandler, type BatchOptions, Handlers, type JobHandler } from './handlers.js'
@@ -27,6 +28,8 @@ export interface WorkerDependencies {
   readonly claimStore: Pick<Store, 'claim' | 'claimed' | 'maintain'>
   /** For heartbeats and outcomes, on a connection of its own: they must not stand in line behind a claim. */
   readonly settleStore: Pick<Store, 'settle' | 'extend' | 'reclaim' | 'completeIn'>
+  /** For what workers count, and for saying that this one is there. */
+  readonly numbersStore: Pick<NumbersStore, 'beat' | 'record' | 'leave' | 'prune'>
   /** The application's pool, for `context.transaction`. */
   readonly transactions: TransactionSource
   /** Undefined with `listen: false`. */
