@@ -15,10 +15,25 @@ export type { EnqueueOptions } from './job/new-job.js'
 export type { StandardSchema } from './job/standard-schema.js'
 export { jsonLogger, type Logger, silentLogger } from './logger.js'
 export type { BackoffOptions, RetryFunction, RetryOptions, RetryPolicy } from './retry/policy.js'
+export type {
+  Charge,
+  Configured,
+  GroupSettings,
+  HistoryMode,
+  KeySettings,
+  KindSettings,
+  Objective,
+  QueueSettings,
+  RateLimit,
+  Scope,
+  SettingsChange,
+  Strategy,
+  TenantSettings,
+} from './settings/settings.js'
 export type { SettleEvent } from './settle/completer.js'
 export type { PlannedExit } from './settle/planned-exit.js'
-export type { HistoryMode, Queryable, QueueSettings, Strategy } from './store/store.js'
-export { type InTransaction, type JobToEnqueue, Tenantry, type TenantSettings } from './tenantry.js'
+export type { Queryable } from './store/store.js'
+export { type InTransaction, type JobToEnqueue, Tenantry } from './tenantry.js'
 export type { ClaimEvent } from './worker/claim-loop.js'
 export type { BatchContext, JobContext } from './worker/context.js'
 export type {

@@ -6,11 +6,24 @@ import { ConfigurationError } from './errors.js'
 import type { JobDefinition } from './job/define-job.js'
 import type { JobRecord } from './job/job.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
-import { checkKnownOptions, choiceOption, expected, nameOption, numberOption } from './options.js'
+import { checkKnownOptions, expected, nameOption } from './options.js'
+import { groupSettings, keySettings, kindSettings, queueSettings, tenantSettings } from './settings/check.js'
+import { scopeOption } from './settings/scope.js'
+import type {
+  Configured,
+  GroupSettings,
+  KeySettings,
+  KindSettings,
+  QueueSettings,
+  Scope,
+  SettingsChange,
+  TenantSettings,
+} from './settings/settings.js'
 import { reasonText } from './settle/planned-exit.js'
+import { AdminStore } from './store/admin-store.js'
 import { migrate } from './store/migrate.js'
 import { PgStore } from './store/pg-store.js'
-import { HISTORY_MODES, type Queryable, type QueueSettings, STRATEGIES } from './store/store.js'
+import type { Queryable } from './store/store.js'
 import { transactionOption } from './transaction-option.js'
 import { resolveWorkerOptions, type WorkerOptions } from './worker/options.js'
 import { Worker } from './worker/worker.js'
@@ -27,17 +40,12 @@ export interface JobToEnqueue<Input> extends EnqueueOptions {
   readonly payload: NoInfer<Input>
 }
 
-/** What may be set for a tenant. */
-export interface TenantSettings {
-  /** Relative share of the queue, 0.001 to 1,000. Default 1. */
-  readonly weight: number
-}
-
 /** The client: enqueues jobs, makes workers, and changes settings. One per process will do. */
 export class Tenantry {
   readonly #options: ResolvedTenantryOptions
   readonly #pool: DatabasePool
   readonly #store: PgStore
+  readonly #admin: AdminStore
   /** Those that have not stopped. */
   readonly #workers = new Set<Worker>()
   #closed = false
@@ -46,7 +54,9 @@ export class Tenantry {
     this.#options = resolveOptions(options)
     const { client, pool, poolMax, schema, connectionHint, logger } = this.#options
     this.#pool = new DatabasePool(pool ? { pool, logger } : { client, max: poolMax, logger })
-    this.#store = new PgStore(poolSession(this.#pool), schema, connectionHint)
+    const session = poolSession(this.#pool)
+    this.#store = new PgStore(session, schema, connectionHint)
+    this.#admin = new AdminStore(session.transaction, schema, connectionHint)
   }
 
   /** Creates or upgrades the schema. Any number of processes may call it at once: one does the work, the others wait. */
@@ -113,21 +123,55 @@ export class Tenantry {
     return this.#store.cancel(jobId(id), reasonText('cancel', reason))
   }
 
-  /** Changes a queue; what is not named stays as it is. Acts on the jobs that wait, at the next claim. */
-  async configureQueue(name: string, settings: Partial<QueueSettings>): Promise<QueueSettings> {
-    checkKnownOptions('configureQueue', settings, ['strategy', 'history'])
-    const { strategy, history } = settings
-    return this.#store.configureQueue(nameOption('queue', name), {
-      ...(strategy !== undefined && { strategy: choiceOption('strategy', strategy, STRATEGIES) }),
-      ...(history !== undefined && { history: choiceOption('history', history, HISTORY_MODES) }),
-    })
+  /**
+   * Changes a queue, and resolves with what is set now. What is not named stays as it is, null restores the default. Acts on
+   * the jobs that wait too, at the next claim; so do the other settings. Rejects with a `ConfigurationError` that names the
+   * value and the range, also where the strategy cannot do what is asked.
+   */
+  async configureQueue(queue: string, change: SettingsChange<QueueSettings>): Promise<Configured<QueueSettings>> {
+    return this.#admin.configureQueue(nameOption('queue', queue), queueSettings(change))
   }
 
-  /** Changes a tenant's settings in one queue. Acts on the jobs that wait, at the next claim. */
-  async configureTenant(queue: string, tenant: string, settings: TenantSettings): Promise<void> {
-    checkKnownOptions('configureTenant', settings, ['weight'])
-    const weight = numberOption('weight', settings.weight, { min: 0.001, max: 1_000 })
-    await this.#store.configureTenant(nameOption('queue', queue), nameOption('tenant', tenant), weight)
+  /** Changes a tenant in one queue: its weight, group, limits and objective. As `configureQueue`. */
+  async configureTenant(
+    queue: string,
+    tenant: string,
+    change: SettingsChange<TenantSettings>,
+  ): Promise<Configured<TenantSettings>> {
+    const checked = tenantSettings(change)
+    return this.#admin.configureTenant(nameOption('queue', queue), nameOption('tenant', tenant), checked)
+  }
+
+  /** Changes a group of tenants in one queue. A group exists as soon as a tenant names it. As `configureQueue`. */
+  async configureGroup(queue: string, group: string, change: SettingsChange<GroupSettings>): Promise<GroupSettings> {
+    return this.#admin.configureGroup(nameOption('queue', queue), nameOption('group', group), groupSettings(change))
+  }
+
+  /** Limits a kind in one queue, across all tenants. As `configureQueue`. */
+  async configureKind(
+    queue: string,
+    kind: string,
+    change: SettingsChange<KindSettings>,
+  ): Promise<Configured<KindSettings>> {
+    return this.#admin.configureKind(nameOption('queue', queue), nameOption('kind', kind), kindSettings(change))
+  }
+
+  /** Limits a key in one queue, across all tenants and kinds. As `configureQueue`. */
+  async configureKey(queue: string, key: string, change: SettingsChange<KeySettings>): Promise<KeySettings> {
+    return this.#admin.configureKey(nameOption('queue', queue), nameOption('key', key), keySettings(change))
+  }
+
+  /**
+   * Lets nothing more start of a queue, or of one tenant or one kind of it, on any worker, until `resume`. What runs goes on;
+   * enqueueing goes on. A pause is stored, and a second one changes nothing. Pausing a tenant or a kind needs 'fair'.
+   */
+  async pause(queue: string, scope: Scope = {}): Promise<void> {
+    await this.#admin.pause(nameOption('queue', queue), scopeOption('pause', scope))
+  }
+
+  /** Ends a pause of the same scope, however often it was called for. A queue, a tenant and a kind are paused separately. */
+  async resume(queue: string, scope: Scope = {}): Promise<void> {
+    await this.#admin.resume(nameOption('queue', queue), scopeOption('resume', scope))
   }
 
   /** Stops the workers made here, then closes the connections. A pool of the application's own stays open. */

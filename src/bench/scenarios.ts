@@ -1,4 +1,4 @@
-import type { HistoryMode, Strategy } from '../store/store.js'
+import type { HistoryMode, Strategy } from '../settings/settings.js'
 
 /** One situation in which claiming and settling is measured. */
 export interface Scenario {

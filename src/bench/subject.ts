@@ -1,4 +1,4 @@
-import type { Strategy } from '../store/store.js'
+import type { Strategy } from '../settings/settings.js'
 
 /** A queue that is measured: ours with one of its strategies, or the bare SQL. */
 export interface Subject {

@@ -1,4 +1,4 @@
-import type { Strategy } from '../store/store.js'
+import type { Strategy } from '../settings/settings.js'
 import type { RunFigures } from './measure.js'
 import type { Metric, Scenario, Target } from './scenarios.js'
 

@@ -3,8 +3,9 @@ import { Connection } from '../driver/connection.js'
 import type { NewJob } from '../job/job.js'
 import { ENQUEUE_STATEMENT_MAX } from '../limits.js'
 import { systemRandom } from '../random.js'
+import type { Strategy } from '../settings/settings.js'
 import { PgStore } from '../store/pg-store.js'
-import type { Strategy } from '../store/store.js'
+import { Tenantry } from '../tenantry.js'
 import { benchQuery } from './queries.js'
 import type { Scenario } from './scenarios.js'
 import type { BenchSession } from './session.js'
@@ -41,9 +42,10 @@ export class TenantrySubject implements Subject {
     const { session, schema, scenario } = this.#options
     await session.migrate(schema)
     await session.run('without_autovacuum', { schema })
-    await this.#withStore((store) =>
-      store.configureQueue(QUEUE, { strategy: this.strategy, history: scenario.history }),
-    )
+    {
+      await using tenantry = new Tenantry({ connectionString: this.#options.connectionString, schema })
+      await tenantry.configureQueue(QUEUE, { strategy: this.strategy, history: scenario.history })
+    }
     for (const values of ranges(scenario.historyJobs)) await session.run('subject_finished', { schema, values })
     if (scenario.idleTenants > 0) await this.#makeIdleTenants()
     await session.run('subject_vacuum_settings', { schema })

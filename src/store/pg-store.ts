@@ -1,5 +1,5 @@
 import { isIsolationRefusal, isMissingPartition, isSerializationFailure, toTenantryError } from '../driver/pg-errors.js'
-import { AS_TEXT, type Settled, type SqlQuery, type TextRow } from '../driver/statement.js'
+import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
 import { RECLAIM_LEASES_MAX } from '../limits.js'
 import type { Settlement } from '../settle/outcome.js'
@@ -8,7 +8,8 @@ import { interleave } from './interleave.js'
 import { column, optionalNumber, time, toJob } from './rows.js'
 import { finalizeValues, requeueValues, sortOutcomes } from './settlement-values.js'
 import { type Statement, type Statements, statements } from './sql.js'
-import type { Claim, ClaimRequest, HistoryMode, Queryable, QueueSettings, Reclaimed, Store, Strategy } from './store.js'
+import type { Claim, ClaimRequest, Queryable, Reclaimed, Store } from './store.js'
+import { textRows } from './text-rows.js'
 
 /** What the store needs of a connection or a pool. */
 export interface Session {
@@ -162,17 +163,6 @@ export class PgStore implements Store {
     return row?.['cancelled'] === 't'
   }
 
-  async configureQueue(name: string, settings: Partial<QueueSettings>): Promise<QueueSettings> {
-    const { strategy = null, history = null } = settings
-    const [row] = await this.#run(this.#statements.configure_queue, [name, strategy, history])
-    if (!row) throw new Error('expected one row from configure_queue')
-    return toSettings(row)
-  }
-
-  async configureTenant(queue: string, tenant: string, weight: number): Promise<void> {
-    await this.#run(this.#statements.configure_tenant, [queue, tenant, weight])
-  }
-
   /** The channel on which workers of this schema are notified. */
   async channel(): Promise<string> {
     const [row] = await this.#run(this.#statements.channel, [])
@@ -282,11 +272,6 @@ function answerOf(results: readonly Settled[]): readonly TextRow[] {
   return answer?.status === 'fulfilled' ? answer.value : []
 }
 
-async function textRows(client: Queryable, text: string, values: readonly unknown[]): Promise<readonly TextRow[]> {
-  const { rows } = await client.query({ text, values: [...values], types: AS_TEXT })
-  return rows as readonly TextRow[]
-}
-
 /** Reads `{1,2}`. An answer without a row is an error, so that silence is never taken for success. */
 function lostIds(rows: readonly TextRow[]): readonly string[] {
   const [row] = rows
@@ -297,8 +282,4 @@ function lostIds(rows: readonly TextRow[]): readonly string[] {
 
 function ids(rows: readonly TextRow[]): ReadonlySet<string> {
   return new Set(rows.map((row) => column(row, 'id')))
-}
-
-function toSettings(row: TextRow): QueueSettings {
-  return { strategy: column(row, 'strategy') as Strategy, history: column(row, 'history') as HistoryMode }
 }

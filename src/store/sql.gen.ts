@@ -3741,36 +3741,32 @@ language sql
 as $tenantry$
   select (waiting.job).*
   from (
-    (select 1 as place, job, job.order_at, job.id
+    (select 1 as place, head.job
      from unnest(_kinds) as wanted (kind)
      cross join lateral (
-       select job.* from :schema.job
+       select job from :schema.job
        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'available'
-       order by job.order_at, job.id limit 10
-     ) as job
-     order by job.order_at, job.id limit 10)
+       order by job.order_at, job.id
+       limit 10
+     ) as head)
     union all
-    (select 1, job, job.order_at, job.id
+    (select 1, due.job
      from unnest(_kinds) as wanted (kind)
      cross join lateral (
-       select job.* from :schema.job
-       where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'scheduled'
-         and job.run_at <= statement_timestamp()
-       order by job.run_at, job.id limit 10
-     ) as job
-     where job.key is null
-     order by job.order_at, job.id limit 10)
+       select job from :schema.job
+       where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'scheduled' and job.run_at <= statement_timestamp()
+       order by job.run_at, job.id
+       limit 10
+     ) as due
+     where (due.job).key is null)
     union all
     -- No index leads from a tenant to these: 10,000 jobs with keys are looked through, and no more.
-    (select 2, keyed.job, (keyed.job).order_at, (keyed.job).id
-     from (
-       select job from :schema.job where job.queue = _queue and job.key is not null limit 10000
-     ) as keyed
+    (select 2, keyed.job
+     from (select job from :schema.job where job.queue = _queue and job.key is not null limit 10000) as keyed
      where (keyed.job).tenant = _tenant and (keyed.job).kind = any (_kinds)
-       and ((keyed.job).state = 'blocked' or (keyed.job).state = 'scheduled' and (keyed.job).run_at <= statement_timestamp())
-     order by (keyed.job).order_at, (keyed.job).id limit 10)
+       and ((keyed.job).state = 'blocked' or (keyed.job).state = 'scheduled' and (keyed.job).run_at <= statement_timestamp()))
   ) as waiting
-  order by waiting.place, waiting.order_at, waiting.id
+  order by waiting.place, (waiting.job).order_at, (waiting.job).id
   limit 10
 $tenantry$;
 

@@ -1,19 +1,6 @@
 import type { Job, JobRecord, NewJob } from '../job/job.js'
 import type { Settlement } from '../settle/outcome.js'
 
-/** How a queue decides whose job is next. */
-export const STRATEGIES = ['fair', 'fifo', 'round-robin'] as const
-export type Strategy = (typeof STRATEGIES)[number]
-
-/** What a queue keeps of its finished jobs. Discarded jobs are always kept whole, or they could not be looked into. */
-export const HISTORY_MODES = ['keep', 'keep-without-payload', 'none'] as const
-export type HistoryMode = (typeof HISTORY_MODES)[number]
-
-export interface QueueSettings {
-  readonly strategy: Strategy
-  readonly history: HistoryMode
-}
-
 /** Anything with node-postgres's `query`: a Client, a PoolClient, a Pool, or a wrapper of one. */
 export interface Queryable {
   query(config: {

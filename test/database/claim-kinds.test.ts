@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { STRATEGIES } from '../../src/store/store.js'
+import { STRATEGIES } from '../../src/settings/settings.js'
 import { type TestQueue, useSharedDatabase } from '../support/claims.js'
 import { heaviest, mostRows, PlanWatcher } from '../support/plans.js'
 
@@ -15,7 +15,7 @@ test.each(STRATEGIES)(
   '%s: masses of jobs of an unknown kind cost a claim nothing and are left as they are (B03)',
   async (strategy) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     await queue.enqueue(...Array.from({ length: 10 }, (_, n) => ({ kind: 'known', tenant: `t${n}` })))
     await insertUnknown(queue)
     const watcher = await PlanWatcher.on(database.schema)

@@ -54,7 +54,7 @@ test.each(['job', 'ring', 'lease', 'queue', 'tenant', 'signal'])(
   'a claim that meets a lock on the table %s fails in time, may be tried again, and leaves nobody waiting',
   async (table) => {
     const queue = database.queue()
-    await database.store.configureTenant(queue.name, 'acme', 2)
+    await database.admin.configureTenant(queue.name, 'acme', { weight: 2 })
     const ids = await queue.enqueueMany(3)
     await lockTable(table)
     const error = await databaseErrorOf(queue.claim(5))

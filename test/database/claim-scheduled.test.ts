@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { STRATEGIES } from '../../src/store/store.js'
+import { STRATEGIES } from '../../src/settings/settings.js'
 import { useSharedDatabase } from '../support/claims.js'
 import { expectSound } from '../support/expect.js'
 import { until } from '../support/until.js'
@@ -18,7 +18,7 @@ test.each(STRATEGIES)(
   '%s: a scheduled job is not claimed before its time, and the claim says when that is',
   async (strategy) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     const [id] = await queue.enqueue({ delayMs: 3_600_000 })
     const early = await queue.claim(5)
     expect(early.jobs).toEqual([])
@@ -32,7 +32,7 @@ test.each(STRATEGIES)(
 
 test.each(STRATEGIES)('%s: a job becomes due by itself, while nobody enqueues', async (strategy) => {
   const queue = database.queue()
-  await database.store.configureQueue(queue.name, { strategy })
+  await database.admin.configureQueue(queue.name, { strategy })
   const [id] = await queue.enqueue({ delayMs: 200 })
   const claim = await until(
     async () => {
@@ -49,7 +49,7 @@ test.each(STRATEGIES)(
   '%s: all that are due at once are claimed, though only some are promoted by each claim',
   async (strategy) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     const jobs = Array.from({ length: 1_100 }, (_, n) => ({ tenant: `t${n % 7}`, delayMs: 3_600_000 }))
     const ids = await queue.enqueue(...jobs)
     await advance(queue.name, '2 hours')

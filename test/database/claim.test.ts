@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { STRATEGIES } from '../../src/store/store.js'
+import { STRATEGIES } from '../../src/settings/settings.js'
 import { openStore, TestQueue, useSharedDatabase } from '../support/claims.js'
 import { databaseErrorOf, expectSound } from '../support/expect.js'
 
@@ -8,7 +8,7 @@ const database = useSharedDatabase()
 
 async function queueWith(strategy: (typeof STRATEGIES)[number]): Promise<TestQueue> {
   const queue = database.queue()
-  await database.store.configureQueue(queue.name, { strategy })
+  await database.admin.configureQueue(queue.name, { strategy })
   return queue
 }
 

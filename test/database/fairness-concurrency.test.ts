@@ -24,7 +24,7 @@ async function work(name: string, seed: number, claims: number): Promise<void> {
 
 test('shares are exact although eight connections claim, settle and enqueue at once', async () => {
   const { name } = database.queue()
-  for (const [tenant, weight] of WEIGHTS) await database.store.configureTenant(name, tenant, weight)
+  for (const [tenant, weight] of WEIGHTS) await database.admin.configureTenant(name, tenant, { weight })
   const steps: Step[] = []
   for (const tenant of TENANTS) {
     await database.queue(name).enqueueMany(1_500, { tenant })

@@ -60,7 +60,7 @@ const RUNS = { numRuns: 25, interruptAfterTimeLimit: 40_000 }
 test('the check finds that first in, first out is not fair', async () => {
   const property = fc.asyncProperty(schedule, async (planned) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy: 'fifo' })
+    await database.admin.configureQueue(queue.name, { strategy: 'fifo' })
     return breaches(await run(queue, planned, ['k1'])).length === 0
   })
   expect((await fc.check(property, { ...RUNS, endOnFailure: true })).failed).toBe(true)
@@ -91,7 +91,7 @@ test('they hold for any weights from 0.001 to 1,000', async () => {
   await fc.assert(
     fc.asyncProperty(schedule, weights, fc.constantFrom(['k1'], KINDS), async (planned, given, kinds) => {
       const queue = database.queue()
-      for (const [tenant, value] of given) await database.store.configureTenant(queue.name, tenant, value)
+      for (const [tenant, value] of given) await database.admin.configureTenant(queue.name, tenant, { weight: value })
       const checked: Weights = new Map(given)
       expect(breaches(await run(queue, planned, kinds), checked)).toEqual([])
     }),

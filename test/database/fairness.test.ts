@@ -120,7 +120,7 @@ test('weights divide the service: 4, 1 and 0.5', async () => {
   const queue = database.queue()
   const weights = { gold: 4, free: 1, trial: 0.5 }
   for (const [tenant, weight] of Object.entries(weights)) {
-    await database.store.configureTenant(queue.name, tenant, weight)
+    await database.admin.configureTenant(queue.name, tenant, { weight })
     await queue.enqueueMany(600, { tenant })
   }
   const counts = countTenants(await serve(queue, 550, 1))
@@ -133,7 +133,7 @@ test('a weight acts on the backlog from the next claim on, whoever has changed i
   const queue = database.queue()
   for (const tenant of ['a', 'b']) await queue.enqueueMany(500, { tenant })
   expect(countTenants(await serve(queue, 40, 1)).get('a')).toBe(20)
-  await database.store.configureTenant(queue.name, 'a', 9)
+  await database.admin.configureTenant(queue.name, 'a', { weight: 9 })
   const after = countTenants(await serve(queue, 100, 1))
   expect(after.get('a')).toBeGreaterThanOrEqual(88)
   await database.query('delete from :schema.tenant where queue = $1', [queue.name])
@@ -143,7 +143,7 @@ test('a weight acts on the backlog from the next claim on, whoever has changed i
 
 test('a tenant of the smallest weight keeps the queue busy while nobody else has work', async () => {
   const queue = database.queue()
-  await database.store.configureTenant(queue.name, 'slow', 0.001)
+  await database.admin.configureTenant(queue.name, 'slow', { weight: 0.001 })
   await queue.enqueueMany(80, { tenant: 'slow' })
   expect(await serve(queue, 8, 10)).toHaveLength(80)
 })
@@ -192,7 +192,7 @@ test('a claim that looks several times gives no larger turns for it', async () =
   // The first two empty themselves in several looks; what is left of the batch, the others share.
   const tenants = { first: [0.1675, 9], second: [0.03, 14], third: [0.001, 20], fourth: [0.001, 20] } as const
   for (const [tenant, [weight, jobs]] of Object.entries(tenants)) {
-    await database.store.configureTenant(queue.name, tenant, weight)
+    await database.admin.configureTenant(queue.name, tenant, { weight })
     await queue.enqueueMany(jobs, { tenant })
   }
   await queue.claim(4)

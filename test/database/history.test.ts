@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { HistoryMode } from '../../src/store/store.js'
+import type { HistoryMode } from '../../src/settings/settings.js'
 import { openStore, SharedDatabase, type TestQueue } from '../support/claims.js'
 import { databaseErrorOf, expectSound } from '../support/expect.js'
 
@@ -36,7 +36,7 @@ test.each<[HistoryMode, unknown[]]>([
   '%s: what is kept of completed, cancelled and discarded jobs; the last are always kept whole',
   async (history, payloads) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { history })
+    await database.admin.configureQueue(queue.name, { history })
     const ids = await finishEach(queue)
     const records = await Promise.all(ids.map((id) => database.store.job(id)))
     expect(records.map((record) => (record ? record.payload : 'gone'))).toEqual(payloads)
@@ -65,9 +65,9 @@ test('the setting acts on the jobs that run, when they finish', async () => {
   const queue = database.queue()
   await queue.enqueueMany(2)
   const claims = [await queue.claim(1), await queue.claim(1)]
-  await database.store.configureQueue(queue.name, { history: 'none' })
+  await database.admin.configureQueue(queue.name, { history: 'none' })
   await queue.settle(claims[0] as (typeof claims)[number])
-  await database.store.configureQueue(queue.name, { history: 'keep' })
+  await database.admin.configureQueue(queue.name, { history: 'keep' })
   await queue.settle(claims[1] as (typeof claims)[number])
   expect(await database.store.job(claims[0]?.ids[0] ?? '')).toBeUndefined()
   expect((await queue.record(claims[1]?.ids[0])).state).toBe('completed')
@@ -76,7 +76,7 @@ test('the setting acts on the jobs that run, when they finish', async () => {
 test('a job that waits can be cancelled, is kept as the queue says, and cannot be cancelled twice', async () => {
   for (const history of ['keep', 'keep-without-payload', 'none'] as const) {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { history })
+    await database.admin.configureQueue(queue.name, { history })
     const [available = '', scheduled = ''] = await queue.enqueue({}, { delayMs: 60_000 })
     for (const id of [available, scheduled]) {
       expect(await database.store.cancel(id, 'not needed')).toBe(true)

@@ -6,7 +6,7 @@ const database = useSharedDatabase()
 
 async function roundRobin(): Promise<TestQueue> {
   const queue = database.queue()
-  await database.store.configureQueue(queue.name, { strategy: 'round-robin' })
+  await database.admin.configureQueue(queue.name, { strategy: 'round-robin' })
   return queue
 }
 
@@ -68,7 +68,7 @@ test('tenants without work are never in the way, whether they were ever served o
 
 test('it knows no weights', async () => {
   const queue = await roundRobin()
-  await database.store.configureTenant(queue.name, 'a', 1_000)
+  await database.admin.configureTenant(queue.name, 'a', { weight: 1_000 })
   for (const tenant of ['a', 'b']) await queue.enqueueMany(10, { tenant })
   expect(countTenants((await queue.claim(10)).tenants)).toEqual(
     new Map([

@@ -133,8 +133,8 @@ test('leases are reclaimed and tables maintained in such a session (B84)', async
   expect((await queue.record(retried)).state).toBe('scheduled')
   expect((await queue.record(discarded)).state).toBe('discarded')
   await open.store.maintain()
-  expect(await open.store.configureQueue('hostile-reclaim', { history: 'none' })).toMatchObject({ history: 'none' })
-  await open.store.configureTenant('hostile-reclaim', 'acme', 2.5)
+  expect(await open.admin.configureQueue('hostile-reclaim', { history: 'none' })).toMatchObject({ history: 'none' })
+  await open.admin.configureTenant('hostile-reclaim', 'acme', { weight: 2.5 })
   await expectSound(database)
 })
 

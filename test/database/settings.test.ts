@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { STRATEGIES } from '../../src/store/store.js'
+import { STRATEGIES } from '../../src/settings/settings.js'
 import { Tenantry } from '../../src/tenantry.js'
 import { useSharedDatabase } from '../support/claims.js'
 import { databaseErrorOf, expectSound } from '../support/expect.js'
@@ -7,12 +7,12 @@ import { databaseErrorOf, expectSound } from '../support/expect.js'
 const database = useSharedDatabase()
 
 test('what is not named stays as it is, and a queue without settings has the defaults (B13)', async () => {
-  const { store } = database
+  const { admin } = database
   const { name } = database.queue()
-  expect(await store.configureQueue(name, {})).toEqual({ strategy: 'fair', history: 'keep' })
-  expect(await store.configureQueue(name, { strategy: 'fifo' })).toEqual({ strategy: 'fifo', history: 'keep' })
-  expect(await store.configureQueue(name, { history: 'none' })).toEqual({ strategy: 'fifo', history: 'none' })
-  expect(await store.configureQueue(name, {})).toEqual({ strategy: 'fifo', history: 'none' })
+  expect(await admin.configureQueue(name, {})).toMatchObject({ strategy: 'fair', history: 'keep' })
+  expect(await admin.configureQueue(name, { strategy: 'fifo' })).toMatchObject({ strategy: 'fifo', history: 'keep' })
+  expect(await admin.configureQueue(name, { history: 'none' })).toMatchObject({ strategy: 'fifo', history: 'none' })
+  expect(await admin.configureQueue(name, {})).toMatchObject({ strategy: 'fifo', history: 'none' })
 })
 
 test('the tables refuse what the client would have refused', async () => {
@@ -46,7 +46,7 @@ test('the strategy may change while jobs wait: it acts at the next claim and los
   const claimed: string[] = []
   for (let round = 0; round < 6; round++) {
     const strategy = STRATEGIES[round % 3] as (typeof STRATEGIES)[number]
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     const noisy = await queue.enqueueMany(20, { tenant: `noisy-${round}` })
     const [quiet = ''] = await queue.enqueueMany(1, { tenant: `quiet-${round}` })
     ids.push(...noisy, quiet)
@@ -61,18 +61,18 @@ test('the strategy may change while jobs wait: it acts at the next claim and los
 
 test('a queue that becomes fair shares its backlog from the first claim on', async () => {
   const queue = database.queue()
-  await database.store.configureQueue(queue.name, { strategy: 'fifo' })
+  await database.admin.configureQueue(queue.name, { strategy: 'fifo' })
   await queue.enqueueMany(200, { tenant: 'noisy' })
   await queue.enqueueMany(5, { tenant: 'quiet' })
   expect(new Set((await queue.claim(20)).tenants)).toEqual(new Set(['noisy']))
-  await database.store.configureQueue(queue.name, { strategy: 'fair' })
+  await database.admin.configureQueue(queue.name, { strategy: 'fair' })
   const { tenants } = await queue.claim(12)
   expect(tenants.filter((tenant) => tenant === 'quiet')).toHaveLength(5)
 })
 
 test('the settings of one queue do not touch another, and those of a tenant only its queue', async () => {
   const [one, other] = [database.queue(), database.queue()]
-  await database.store.configureTenant(one.name, 'a', 9)
+  await database.admin.configureTenant(one.name, 'a', { weight: 9 })
   for (const queue of [one, other]) for (const tenant of ['a', 'b']) await queue.enqueueMany(50, { tenant })
   const share = async (queue: typeof one) => {
     const tenants: string[] = []
@@ -87,7 +87,7 @@ test.each(['fifo', 'round-robin'] as const)(
   '%s: enqueues leave nothing behind that nobody would ever remove',
   async (strategy) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     for (let n = 0; n < 30; n++) {
       await queue.enqueue({ tenant: `t${n}` }, { tenant: `t${n}`, delayMs: 1 })
       const claim = await queue.claim(2)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { STRATEGIES } from '../../src/store/store.js'
+import { STRATEGIES } from '../../src/settings/settings.js'
 import { useSharedDatabase } from '../support/claims.js'
 import { expectSound } from '../support/expect.js'
 import { until } from '../support/until.js'
@@ -51,7 +51,7 @@ test.each(STRATEGIES)(
   '%s: a claim waits for the one before it only as long as that takes, and gets the rest',
   async (strategy) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     const ids = await queue.enqueueMany(10)
     const first = await database.session()
     const second = await database.session()
@@ -74,7 +74,7 @@ test.each(STRATEGIES)(
   '%s: jobs that somebody holds are passed over without waiting, the others are not',
   async (strategy) => {
     const queue = database.queue()
-    await database.store.configureQueue(queue.name, { strategy })
+    await database.admin.configureQueue(queue.name, { strategy })
     const held = await queue.enqueueMany(5, { tenant: 'held' })
     const free = await queue.enqueueMany(3, { tenant: 'free' })
     const [last] = await queue.enqueueMany(1, { tenant: 'held' })

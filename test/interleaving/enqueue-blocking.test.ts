@@ -46,8 +46,8 @@ test('an enqueue does not wait for a claim that has not committed, nor for a set
 
 test('locks on the rows of a tenant’s and a queue’s settings hold up neither enqueues nor claims nor settlements (B50)', async () => {
   const queue = database.queue()
-  await database.store.configureTenant(queue.name, 'acme', 2)
-  await database.store.configureQueue(queue.name, { history: 'keep' })
+  await database.admin.configureTenant(queue.name, 'acme', { weight: 2 })
+  await database.admin.configureQueue(queue.name, { history: 'keep' })
   const operator = await database.session()
   await operator.run('begin')
   await operator.run('select from :schema.tenant where queue = $1 for update', [queue.name])

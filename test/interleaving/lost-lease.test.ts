@@ -27,7 +27,7 @@ interface Handover {
 /** claim(A) → expire → reclaim → claim(B). */
 async function handOver(options: { readonly history?: 'keep' | 'none' } = {}): Promise<Handover> {
   const queue = database.queue()
-  await database.store.configureQueue(queue.name, { history: options.history ?? 'keep' })
+  await database.admin.configureQueue(queue.name, { history: options.history ?? 'keep' })
   const [id = ''] = await queue.enqueue({})
   const former = await queue.claim(1, { leaseMs: -1 })
   expect(await database.store.reclaim()).toMatchObject({ retried: 1 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Strategy } from '../../src/store/store.js'
+import type { Strategy } from '../../src/settings/settings.js'
 import { createSchema, type TestSchema } from '../support/database.js'
 import { heaviest, mostRows, PlanWatcher, sequentialScans } from '../support/plans.js'
 

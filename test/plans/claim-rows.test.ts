@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { STRATEGIES, type Strategy } from '../../src/store/store.js'
+import { STRATEGIES, type Strategy } from '../../src/settings/settings.js'
 import { type HeldClaim, openStore, TestQueue } from '../support/claims.js'
 import { createSharedSchema } from '../support/database.js'
 import { newJobs, uniqueName } from '../support/factory.js'
@@ -64,7 +64,7 @@ test.each(CASES)(
 
 async function fill(schema: Schema, queue: string, strategy: Strategy): Promise<string[]> {
   await using open = openStore(schema)
-  await open.store.configureQueue(queue, { strategy })
+  await open.admin.configureQueue(queue, { strategy })
   const tenants = Array.from({ length: 20 }, (_, n) => `t${n}`)
   return open.store.enqueue(tenants.flatMap((tenant) => newJobs(JOBS / 20, { queue, tenant })))
 }

@@ -6,6 +6,7 @@ import { DatabasePool } from '../../src/driver/pool.js'
 import type { SqlQuery } from '../../src/driver/statement.js'
 import type { Job, JobRecord, NewJob } from '../../src/job/job.js'
 import type { Outcome, Settlement } from '../../src/settle/outcome.js'
+import { AdminStore } from '../../src/store/admin-store.js'
 import { PgStore } from '../../src/store/pg-store.js'
 import type { Claim, ClaimRequest, Queryable } from '../../src/store/store.js'
 import { createSharedSchema, type TestSchema } from './database.js'
@@ -14,6 +15,7 @@ import { newJob, newJobs, uniqueName } from './factory.js'
 /** A store with connections of its own, as a worker has them. */
 export interface OpenStore extends AsyncDisposable {
   readonly store: PgStore
+  readonly admin: AdminStore
 }
 
 export function openStore(schema: TestSchema, config: pg.ClientConfig = {}): OpenStore {
@@ -28,6 +30,7 @@ export function openStore(schema: TestSchema, config: pg.ClientConfig = {}): Ope
   }
   return {
     store: new PgStore(session, schema.schema),
+    admin: new AdminStore(session.transaction, schema.schema),
     [Symbol.asyncDispose]: async () => {
       await Promise.all([connection.stop(), pool.end()])
     },
@@ -141,6 +144,11 @@ export class SharedDatabase {
   get store(): PgStore {
     if (!this.#open) throw new Error('the database is used outside of a test')
     return this.#open.store
+  }
+
+  get admin(): AdminStore {
+    if (!this.#open) throw new Error('the database is used outside of a test')
+    return this.#open.admin
   }
 
   queue(name = uniqueName('queue')): TestQueue {

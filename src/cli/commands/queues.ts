@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { HISTORY_MODES, type QueueSettings, STRATEGIES } from '../../store/store.js'
+import { HISTORY_MODES, type QueueSettings, STRATEGIES } from '../../settings/settings.js'
 import { CONNECTION_HELP } from '../connect.js'
 import type { CommandFactory, Edge } from '../edge.js'
 import { CommandError, EXIT } from '../exit-codes.js'
