@@ -26,7 +26,9 @@ describe('a definition', () => {
   test('carries every option that was given (B13)', () => {
     const payload = z.object({ invoiceId: z.string() })
     const later = () => 5
-    const options = { kind: 'a', payload, queue: 'q', maxAttempts: 1, priority: -1_000, timeoutMs: 1, retry: later }
+    const key = ({ invoiceId }: { invoiceId: string }) => invoiceId
+    const numbers = { maxAttempts: 1, priority: -1_000, timeoutMs: 1 }
+    const options = { kind: 'a', payload, queue: 'q', ...numbers, key, retry: later }
     expect(defineJob(options)).toEqual({ ...options, retry: { backoff: BACKOFF_DEFAULTS, custom: later } })
     expect(defineJob({ kind: 'a', timeoutMs: TIMEOUT_MS_MAX }).timeoutMs).toBe(TIMEOUT_MS_MAX)
   })

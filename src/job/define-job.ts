@@ -14,6 +14,11 @@ export interface JobOptions<Schema extends StandardSchema = StandardSchema> {
   readonly maxAttempts?: number
   /** -1000 to 1000; higher runs earlier among the jobs of one tenant. Default 0. */
   readonly priority?: number
+  /**
+   * What jobs must not use at the same time, made from the payload as it is enqueued, such as the id of an account:
+   * `key: ({ accountId }) => accountId`. See the option `key` of `enqueue`, which replaces it. Undefined for no key.
+   */
+  key?(payload: InferInput<Schema>): string | undefined
   /** The wait before another attempt: numbers of the exponential back-off, or a function. */
   readonly retry?: RetryOptions
   /** A handler that runs longer is aborted and the attempt fails. Default: no limit but the lease's. */
@@ -27,6 +32,7 @@ export interface JobDefinition<Input = unknown, Output = Input> {
   readonly queue: string
   readonly maxAttempts: number
   readonly priority: number
+  key?(payload: Input): string | undefined
   readonly retry: RetryPolicy
   readonly timeoutMs?: number
 }
@@ -44,6 +50,7 @@ const JOB_OPTIONS = [
   'queue',
   'maxAttempts',
   'priority',
+  'key',
   'retry',
   'timeoutMs',
 ] as const satisfies (keyof JobOptions)[]
@@ -65,11 +72,18 @@ export function defineJob<const Schema extends StandardSchema = StandardSchema<u
     queue: nameOption('queue', queue),
     maxAttempts: attemptsOption(maxAttempts),
     priority: priorityOption(priority),
+    ...keyOption(options),
     retry: resolveRetry(options.retry),
     ...(timeoutMs !== undefined && {
       timeoutMs: integerOption('timeoutMs', timeoutMs, { min: 1, max: TIMEOUT_MS_MAX }),
     }),
   })
+}
+
+function keyOption<Input>({ key }: Pick<JobDefinition<Input>, 'key'>): Pick<JobDefinition<Input>, 'key'> {
+  if (key === undefined) return {}
+  if (typeof key === 'function') return { key }
+  throw expected('key', 'a function that makes a key from a payload', key, 'a fixed key is an option of enqueue')
 }
 
 export function attemptsOption(value: unknown): number {

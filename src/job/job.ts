@@ -1,5 +1,16 @@
-/** Where a job is. `scheduled` jobs become `available` when due; the last three are final and live in the history. */
-export const JOB_STATES = ['scheduled', 'available', 'running', 'completed', 'cancelled', 'discarded'] as const
+/**
+ * Where a job is. `scheduled` jobs become `available` when due or, if they have a key, `blocked` until the key has room. The
+ * last three are final and live in the history.
+ */
+export const JOB_STATES = [
+  'scheduled',
+  'blocked',
+  'available',
+  'running',
+  'completed',
+  'cancelled',
+  'discarded',
+] as const
 export type JobState = (typeof JOB_STATES)[number]
 
 /** One failed attempt as it is stored with the job. */
@@ -19,6 +30,8 @@ export interface Job<Payload = unknown> {
   readonly queue: string
   readonly kind: string
   readonly tenant: string
+  /** What it must not use together with more jobs than the limit of the key allows. */
+  readonly key?: string
   readonly payload: Payload
   /** 1 for the first run. Counted when the job is claimed, so that a job which kills its process is bounded too. */
   readonly attempt: number

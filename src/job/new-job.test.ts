@@ -33,6 +33,37 @@ describe('a new job', () => {
     expect(await newJob(anyJob, 1, { ...options, delayMs: 60_000 })).toMatchObject({ delayMs: 60_000 })
   })
 
+  test('has the key of the call, or else the one that its definition makes of the payload', async () => {
+    const perAccount = defineJob({
+      kind: 'sync',
+      payload: z.object({ account: z.string().optional() }),
+      key: ({ account }) => account,
+    })
+    expect(await newJob(perAccount, { account: 'a-7' }, acme)).toMatchObject({ key: 'a-7' })
+    expect(await newJob(perAccount, { account: 'a-7' }, { ...acme, key: 'other' })).toMatchObject({ key: 'other' })
+    for (const [payload, options] of [
+      [{}, acme],
+      [{ account: 'a-7' }, { ...acme, key: null }],
+    ] as const) {
+      expect(await newJob(perAccount, payload, options)).not.toHaveProperty('key')
+    }
+    expect(await newJob(anyJob, 1, { ...acme, key: 'k' })).toMatchObject({ key: 'k' })
+  })
+
+  test('makes its key from the payload as it was given, and says of a wrong payload that it is wrong', async () => {
+    const perAccount = defineJob({
+      kind: 'sync',
+      payload: z.object({ account: z.object({ id: z.string() }) }),
+      key: ({ account }) => account.id,
+    })
+    const payload = { account: { id: 'before' } }
+    const made = newJob(perAccount, payload, acme)
+    payload.account.id = 'after'
+    expect(await made).toMatchObject({ key: 'before', payload: '{"account":{"id":"before"}}' })
+    await expect(newJob(perAccount, {} as never, acme)).rejects.toThrow(PayloadError)
+    await expect(newJob(perAccount, { account: { id: '' } }, acme)).rejects.toThrow('expected key to be a string of 1')
+  })
+
   test('keeps its own copy of runAt', async () => {
     const runAt = new Date(0)
     const job = await newJob(anyJob, 1, { ...acme, runAt })
@@ -55,6 +86,9 @@ describe('a new job', () => {
     [{ tenant: '' }, 'expected tenant to be a string of 1 to 255 bytes in UTF-8, got ""'],
     [{ tenant: 42 }, 'got 42'],
     [{ tenant: 'a\0' }, 'without NUL'],
+    [{ ...acme, key: '' }, 'expected key to be a string of 1 to 255 bytes in UTF-8, got ""'],
+    [{ ...acme, key: 7 }, 'expected key to be a string of 1 to 255 bytes in UTF-8, got 7'],
+    [{ ...acme, key: 'k'.repeat(256) }, 'expected key to be a string of 1 to 255 bytes in UTF-8'],
     [{ ...acme, priorty: 1 }, 'unknown option "priorty" of enqueue; did you mean priority?'],
     [{ ...acme, delay: 1 }, 'unknown option "delay" of enqueue; did you mean delayMs?'],
     [{ ...acme, transacton: 1 }, 'did you mean transaction?'],

@@ -11,6 +11,11 @@ export interface EnqueueOptions {
   readonly tenant: string
   /** Default: the definition's. */
   readonly queue?: string
+  /**
+   * 1 to 255 bytes. Of the jobs of a queue with the same key, of whatever tenant and kind, only so many run at once as its
+   * limit allows: by default one, strictly in their order, retries included. Default: the definition's; null for none.
+   */
+  readonly key?: string | null
   /** -1000 to 1000; higher runs earlier among the jobs of one tenant. Default: the definition's. */
   readonly priority?: number
   /** Not before this time. Default: at once. A time in the past means at once. */
@@ -30,6 +35,7 @@ export interface EnqueueDefaults {
 const ENQUEUE_OPTIONS = [
   'tenant',
   'queue',
+  'key',
   'priority',
   'runAt',
   'delayMs',
@@ -53,8 +59,22 @@ export async function newJob<Input>(
   checkHasNoTransaction(options)
   const job = { kind: definition.kind, ...resolveOptions(definition, options) }
   const text = encodePayload(payload, defaults.payloadBytesMax)
+  const key = keyOf(definition, payload, options)
   await checkBySchema(definition, payload)
-  return { ...job, payload: text }
+  return { ...job, ...key(), payload: text }
+}
+
+/** Made at once, for the same reason; but a payload that the schema refuses may be why it fails, and then that is the error. */
+function keyOf<Input>(definition: JobDefinition<Input, unknown>, payload: Input, options: EnqueueOptions) {
+  try {
+    const key = options.key === undefined ? definition.key?.(payload) : options.key
+    const made = key == null ? {} : { key: nameOption('key', key) }
+    return () => made
+  } catch (error) {
+    return () => {
+      throw error
+    }
+  }
 }
 
 /** `enqueue` has taken it out. What is left here stood with one job of `enqueueMany`, and would be in no transaction. */

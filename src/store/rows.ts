@@ -20,13 +20,14 @@ export function time(row: TextRow, name: string): Date {
 }
 
 export function toJob(row: TextRow): Job {
-  const errors = row['errors']
+  const { key, errors } = row
   const waitSeconds = optionalNumber(row, 'wait_seconds')
   return {
     id: column(row, 'id'),
     queue: column(row, 'queue'),
     kind: column(row, 'kind'),
     tenant: column(row, 'tenant'),
+    ...(key != null && { key }),
     payload: row['payload'] === null ? undefined : decodePayload(column(row, 'payload')),
     attempt: Number(column(row, 'attempt')),
     maxAttempts: Number(column(row, 'max_attempts')),

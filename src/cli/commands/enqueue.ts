@@ -22,6 +22,7 @@ export const enqueueCommand: CommandFactory = (edge) =>
     .requiredOption('--tenant <tenant>', 'on whose behalf the job runs')
     .option('--payload <json>', 'JSON, or @file, or - for stdin', '{}')
     .option('--queue <queue>', 'queue of the job (default: default)')
+    .option('--key <key>', 'what the job must not use together with other jobs that have the key')
     .option('--priority <n>', `-${PRIORITY_MAX} to ${PRIORITY_MAX}; higher runs earlier within the tenant`, priority)
     .option('--delay-ms <n>', 'not before so many milliseconds from now', wholeNumber(0, DELAY_MS_MAX))
     .option('--max-attempts <n>', 'starts before the job is discarded', wholeNumber(1, ATTEMPTS_MAX))
@@ -52,4 +53,5 @@ ${CONNECTION_HELP}
 Examples:
   $ tenantry enqueue send-invoice --tenant acme --payload '{"invoiceId":"42"}'
   $ tenantry enqueue import --tenant acme --payload @rows.json --queue heavy
+  $ tenantry enqueue sync --tenant acme --key account-7
   $ jq .invoice order.json | tenantry enqueue send-invoice --tenant acme --payload -`

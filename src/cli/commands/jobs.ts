@@ -60,6 +60,7 @@ function described(job: JobRecord): readonly (readonly [name: string, value: str
     ['kind', job.kind],
     ['tenant', job.tenant],
     ['queue', job.queue],
+    ...(job.key === undefined ? [] : [['key', job.key] as const]),
     ['attempt', `${job.attempt} of ${job.maxAttempts}`],
     ['priority', String(job.priority)],
     ['created at', job.createdAt.toISOString()],
