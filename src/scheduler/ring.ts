@@ -1,0 +1,132 @@
+import { Heap } from './heap.js'
+import type { Entry, Member } from './lane.js'
+import { precedes } from './names.js'
+
+/** A member that may have turns, with the smallest pass of its ready entries. */
+export interface Candidate {
+  readonly entry: Entry
+  readonly pass: number
+}
+
+interface Seats {
+  readonly ready: Heap<Entry>
+  readonly idle: Heap<Entry>
+}
+
+/**
+ * Who shares with whom, in the order of the pass: start-time fair queueing (Goyal, Vin and Cheng, 1996). There is one
+ * ring at the top and one in each group. Its entries are kept by kind, since a claim names the kinds that it asks for
+ * and neither reads nor writes anything of the others.
+ */
+export class Ring {
+  readonly #seats = new Map<string, Seats>()
+
+  /** Where those begin that enter: at the least pass of all that wait or, when nobody does, where service ended. */
+  floor(kinds: readonly string[]): number {
+    let least = Number.POSITIVE_INFINITY
+    let most = 0
+    for (const kind of kinds) {
+      const seats = this.#seats.get(kind)
+      least = Math.min(least, seats?.ready.first?.pass ?? Number.POSITIVE_INFINITY)
+      most = Math.max(most, seats?.idle.first?.pass ?? 0)
+    }
+    return least === Number.POSITIVE_INFINITY ? most : least
+  }
+
+  hasReady(kind: string): boolean {
+    return (this.#seats.get(kind)?.ready.size ?? 0) > 0
+  }
+
+  /** Makes an entry ready: no credit for idling, and none for having one kind more. */
+  enter(entry: Entry, floor: number, kinds: readonly string[]): void {
+    if (entry.standing === 'ready') return
+    let pass = floor
+    for (const kind of kinds) pass = Math.max(pass, entry.member.entries.get(kind)?.pass ?? 0)
+    this.leave(entry)
+    entry.pass = pass
+    this.#place(entry, 'ready')
+  }
+
+  rest(entry: Entry): void {
+    this.leave(entry)
+    this.#place(entry, 'idle')
+  }
+
+  park(entry: Entry): void {
+    this.leave(entry)
+    this.#place(entry, 'parked')
+  }
+
+  /** Puts an entry where it was when its state was saved. */
+  restore(entry: Entry, standing: Entry['standing'], pass: number): void {
+    this.leave(entry)
+    entry.pass = pass
+    this.#place(entry, standing)
+  }
+
+  /** Takes an entry out, for another ring or another place here. */
+  leave(entry: Entry): void {
+    if (entry.slot < 0 || entry.standing === 'parked') return
+    const seats = this.#seatsOf(entry.kind)
+    if (entry.standing === 'ready') seats.ready.remove(entry)
+    else seats.idle.remove(entry)
+  }
+
+  /** Charges all ready entries of the kinds alike, so that it makes no difference how many kinds a member uses. */
+  charge(member: Member, kinds: readonly string[], service: number): void {
+    for (const kind of kinds) {
+      const entry = member.entries.get(kind)
+      if (entry?.standing === 'ready') this.move(entry, service)
+    }
+  }
+
+  move(entry: Entry, service: number): void {
+    entry.pass += service / entry.member.weight
+    if (entry.slot < 0 || entry.standing === 'parked') return
+    const seats = this.#seatsOf(entry.kind)
+    if (entry.standing === 'ready') seats.ready.moved(entry)
+    else seats.idle.moved(entry)
+  }
+
+  /** The members with the smallest passes, at most so many of them. */
+  candidates(kinds: readonly string[], count: number): Candidate[] {
+    const [only] = kinds
+    if (kinds.length === 1 && only !== undefined) {
+      const leading = this.#seats.get(only)?.ready.leading(count) ?? []
+      return leading.map((entry) => ({ entry, pass: entry.pass }))
+    }
+    const lowest = new Map<Member, Entry>()
+    for (const kind of kinds) {
+      for (const entry of this.#seats.get(kind)?.ready.leading(count) ?? []) {
+        const known = lowest.get(entry.member)
+        if (!known || entry.pass < known.pass) lowest.set(entry.member, entry)
+      }
+    }
+    return [...lowest.values()]
+      .sort((one, other) => (isAhead(one, other) ? -1 : 1))
+      .slice(0, count)
+      .map((entry) => ({ entry, pass: entry.pass }))
+  }
+
+  #seatsOf(kind: string): Seats {
+    const known = this.#seats.get(kind)
+    if (known) return known
+    const seats = { ready: new Heap(isAhead), idle: new Heap(isBehind) }
+    this.#seats.set(kind, seats)
+    return seats
+  }
+
+  #place(entry: Entry, standing: Entry['standing']): void {
+    entry.standing = standing
+    if (standing === 'ready') this.#seatsOf(entry.kind).ready.push(entry)
+    else if (standing === 'idle') this.#seatsOf(entry.kind).idle.push(entry)
+  }
+}
+
+function isAhead(one: Entry, other: Entry): boolean {
+  return one.pass < other.pass || (one.pass === other.pass && precedes(one.member, other.member))
+}
+
+function isBehind(one: Entry, other: Entry): boolean {
+  return one.pass > other.pass
+}

@@ -1,0 +1,35 @@
+import { takeTokens, tokenDueMs, tokensIn } from './bucket.js'
+import type { Allowance, Defaults } from './settings.js'
+
+/** Nobody's defaults: for the queue itself, and for kinds. */
+export const NO_DEFAULTS: Defaults = { concurrency: undefined, rate: undefined }
+
+/** How many more may start now; infinite without limits, 0 when paused. */
+export function roomOf(limits: Allowance, defaults: Defaults, nowMs: number): number {
+  if (limits.paused) return 0
+  const concurrency = limits.concurrency ?? defaults.concurrency
+  const rate = limits.rate ?? defaults.rate
+  const slots = concurrency === undefined ? Number.POSITIVE_INFINITY : Math.max(0, concurrency - limits.running)
+  return rate === undefined ? slots : Math.min(slots, tokensIn(limits, rate, nowMs))
+}
+
+/** How often a claim looks again at what nothing has brought back. */
+const LOOK_AGAIN_MS = 5_000
+
+/** When to look again at something that has no room: when its token is due, or, whatever frees it says so, some time later. */
+export function roomDueMs(limits: Allowance, defaults: Defaults, nowMs: number): number {
+  const rate = limits.rate ?? defaults.rate
+  const isRateAlone = rate && roomOf({ ...limits, rate: undefined }, { ...defaults, rate: undefined }, nowMs) > 0
+  return isRateAlone ? Math.max(nowMs, tokenDueMs(limits, rate)) : nowMs + LOOK_AGAIN_MS
+}
+
+/** Records that so many start now. */
+export function start(
+  limits: Allowance,
+  defaults: Defaults,
+  started: { readonly jobs: number; readonly nowMs: number },
+) {
+  limits.running += started.jobs
+  const rate = limits.rate ?? defaults.rate
+  if (rate) takeTokens(limits, rate, { tokens: started.jobs, nowMs: started.nowMs })
+}
