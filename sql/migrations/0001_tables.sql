@@ -170,6 +170,9 @@ create table :schema.tenant (
   constraint tenant_objective_in_range check (objective_wait_ms between 1 and 86400000 and objective_share between 0.5 and 0.9999)
 );
 
+-- Serves the question whether any tenant has limits of its own.
+create index tenant_bound on :schema.tenant (queue) where paused_at is not null or concurrency is not null or rate_per_second is not null;
+
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
 comment on column :schema.tenant.grp is 'The group whose share the tenant has a part of; null for a share of its own.';
 
@@ -226,6 +229,7 @@ create unlogged table :schema.ring (
   grp text collate "C" not null default '',
   pass double precision not null,
   ready boolean not null,
+  parked_at timestamptz,
   parked_until timestamptz,
   entered_at timestamptz not null default clock_timestamp(),
   served_at timestamptz,
@@ -240,13 +244,15 @@ create unlogged table :schema.ring (
 -- The tenant's name decides between equal passes, so that the order is the same everywhere, in the simulator too.
 create index ring_ready on :schema.ring (queue, grp, kind, pass, tenant) where ready;
 create index ring_idle on :schema.ring (queue, grp, kind, pass) where not ready and parked_until is null;
-create index ring_parked on :schema.ring (queue, kind, parked_until) where parked_until is not null;
+create index ring_parked on :schema.ring (queue, kind, parked_until) where parked_until < 'infinity';
+create index ring_parked_for_good on :schema.ring (queue, kind, parked_at) where parked_until = 'infinity';
 
 comment on table :schema.ring is 'The lanes (tenant and kind) of a queue in the order of their tenant''s pass.';
 comment on column :schema.ring.grp is 'The group among whose tenants the pass counts; the empty string for tenants without one.';
 comment on column :schema.ring.pass is 'The tenant''s virtual time: service received divided by weight. A turn charges all ready lanes of its tenant.';
 comment on column :schema.ring.ready is 'Whether the lane is believed to have available jobs that may be claimed. Never together with parked_until.';
-comment on column :schema.ring.parked_until is 'Set while its tenant is paused or at a limit: when a claim looks again, if nothing brings the lane back before.';
+comment on column :schema.ring.parked_at is 'Since when the lane is parked: it may have jobs, and its tenant is paused or at a limit.';
+comment on column :schema.ring.parked_until is 'When its tenant has a token again; infinity when it waits for a slot or to be resumed, which a notice tells.';
 comment on column :schema.ring.entered_at is 'When the lane last became ready.';
 comment on column :schema.ring.served_at is 'When a claim last took from the lane.';
 comment on column :schema.ring.seconds is 'How long a job of the lane is expected to run, learned from those that have.';
@@ -278,7 +284,8 @@ create unlogged table :schema.walk (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.walk is 'How far discovery has walked along the claim index of each kind. No row: no fair claim has asked for the kind yet, or the ring was lost, and the next claim looks for all its lanes.';
-comment on column :schema.walk.tenant is 'Where it stopped; the empty string at the start.';
+comment on column :schema.walk.kind is 'The empty string for the walk along the keys.';
+comment on column :schema.walk.tenant is 'Where it stopped (at a key, in the walk along the keys); the empty string at the start.';
 comment on column :schema.walk.walk_at is 'When it goes on.';
 comment on column :schema.walk.rest_until is 'Until when a claim that was not filled does not walk all the way round again: the last one was long and found nothing.';
 comment on column :schema.walk.seconds is 'How long a job of the kind is expected to run, for tenants of which nothing is known.';
@@ -297,22 +304,34 @@ comment on table :schema.signal is 'Append-only hints "this lane has work", fold
 
 create unlogged table :schema.notice (
   queue text collate "C" not null,
+  kind text collate "C" not null,
   id bigint generated always as identity,
   tenant text collate "C",
-  kind text collate "C",
   key text collate "C",
   jobs integer,
   seconds double precision,
   surplus double precision,
-  constraint notice_pkey primary key (queue, id)
+  constraint notice_pkey primary key (queue, kind, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 comment on table :schema.notice is 'Append-only, like signal: what else the next claim must know. A slot became free, a key has work, a run took longer than was charged, a setting changed.';
-comment on column :schema.notice.tenant is 'Whose parked lanes to look at again; the empty string for those of all tenants; null for none.';
-comment on column :schema.notice.key is 'For which key to look at the jobs that wait; the empty string for all keys; null for none.';
-comment on column :schema.notice.jobs is 'How many jobs of the lane ran.';
+comment on column :schema.notice.kind is 'Which claims fold it in: those of the kind; for the empty string, all.';
+comment on column :schema.notice.tenant is 'Whose parked lanes to look at again, or whose run was measured; null for none. The empty string for all tenants; with a kind: that the kind is no longer paused.';
+comment on column :schema.notice.key is 'For which key to look at the jobs that wait; null for none.';
+comment on column :schema.notice.jobs is 'How many jobs of the lane ran; null when the notice measures nothing.';
 comment on column :schema.notice.seconds is 'How long they ran in all.';
 comment on column :schema.notice.surplus is 'By how much that is more than was charged for them; negative when it is less.';
+
+create unlogged table :schema.key_timer (
+  queue text collate "C" not null,
+  key text collate "C" not null,
+  due_at timestamptz not null,
+  constraint key_timer_pkey primary key (queue, key)
+) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+create index key_timer_due on :schema.key_timer (queue, due_at);
+
+comment on table :schema.key_timer is 'When keys with a rate have a token again. Only claims write here.';
 
 create unlogged table :schema.waiter (
   queue text collate "C" not null,

@@ -51,7 +51,7 @@ $tenantry$;
 -- A run_at wins over a delay. What is not due yet waits outside the claim index.
 create function :schema.enqueue_many_v1(
   _queues text[], _kinds text[], _tenants text[], _payloads text[], _priorities smallint[],
-  _run_ats timestamptz[], _delays_ms double precision[], _max_attempts smallint[]
+  _run_ats timestamptz[], _delays_ms double precision[], _max_attempts smallint[], _keys text[]
 ) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -68,40 +68,48 @@ declare
   _ready_kinds text[];
   _ready_tenants text[];
   _ready_order_ats timestamptz[];
+  _keyed_queues text[];
+  _keyed_keys text[];
 begin
   with inserted as (
-    insert into :schema.job (queue, kind, tenant, state, priority, max_attempts, run_at, order_at, created_at, payload)
-    select given.queue, given.kind, given.tenant,
-           case when given.due > _now then cast('scheduled' as :schema.job_state) else 'available' end,
+    insert into :schema.job (queue, kind, tenant, key, state, priority, max_attempts, run_at, order_at, created_at, payload)
+    select given.queue, given.kind, given.tenant, given.key,
+           -- A job with a key waits until a claim admits it: only claims take turns, and so can count exactly.
+           case when given.due > _now then cast('scheduled' as :schema.job_state) when given.key is not null then 'blocked' else 'available' end,
            given.priority, given.max_attempts, given.due,
            -- The one static order within a tenant: a point of priority is worth a minute of waiting (ADR 0005).
            given.due - given.priority * interval '1 minute',
            _now, given.payload::json
     from (
       select row.*, coalesce(run_at, _now + coalesce(delay_ms, 0) * interval '1 millisecond') as due
-      from unnest(_queues, _kinds, _tenants, _payloads, _priorities, _run_ats, _delays_ms, _max_attempts)
-        with ordinality as row (queue, kind, tenant, payload, priority, run_at, delay_ms, max_attempts, place)
+      from unnest(_queues, _kinds, _tenants, _payloads, _priorities, _run_ats, _delays_ms, _max_attempts, _keys)
+        with ordinality as row (queue, kind, tenant, payload, priority, run_at, delay_ms, max_attempts, key, place)
       order by place
     ) as given
-    returning id, state, queue, kind, tenant, order_at
+    returning id, state, queue, kind, tenant, key, order_at
   )
   select array_agg(id order by id),
          array_agg(queue) filter (where state = 'available'),
          array_agg(kind) filter (where state = 'available'),
          array_agg(tenant) filter (where state = 'available'),
-         array_agg(order_at) filter (where state = 'available')
-  into _ids, _ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats
+         array_agg(order_at) filter (where state = 'available'),
+         array_agg(queue) filter (where state = 'blocked'),
+         array_agg(key) filter (where state = 'blocked')
+  into _ids, _ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats, _keyed_queues, _keyed_keys
   from inserted;
 
   if _ready_queues is not null then
     perform :schema.signal_v1(_ready_queues, _ready_kinds, _ready_tenants, _ready_order_ats);
+  end if;
+  if _keyed_keys is not null then
+    perform :schema.notice_keys_v1(_keyed_queues, _keyed_keys);
   end if;
   -- Also for scheduled jobs: the worker sets its timer to the first one.
   perform :schema.wake_v1(_queues);
   return coalesce(_ids, '{}');
 end $tenantry$;
 
--- The public entry for triggers and other languages. Options: queue, priority, run_at, delay_ms, max_attempts.
+-- The public entry for triggers and other languages. Options: queue, priority, run_at, delay_ms, max_attempts, key.
 -- It never gains a positional argument.
 create function :schema.enqueue(kind text, payload jsonb, tenant text, options jsonb default '{}') returns bigint
 language plpgsql
@@ -120,16 +128,16 @@ begin
   select option.key, option.value::text into _option, _given
   from jsonb_each(options) as option
   where case
-    when option.key in ('queue', 'run_at') then jsonb_typeof(option.value) not in ('string', 'null')
+    when option.key in ('queue', 'run_at', 'key') then jsonb_typeof(option.value) not in ('string', 'null')
     when option.key in ('priority', 'max_attempts', 'delay_ms') then jsonb_typeof(option.value) not in ('number', 'null')
     else true
   end
   limit 1;
-  if _option in ('queue', 'run_at', 'priority', 'max_attempts', 'delay_ms') then
-    raise exception 'expected % to be a %, got %', _option, case when _option in ('queue', 'run_at') then 'string' else 'number' end, left(_given, 40)
+  if _option in ('queue', 'run_at', 'key', 'priority', 'max_attempts', 'delay_ms') then
+    raise exception 'expected % to be a %, got %', _option, case when _option in ('queue', 'run_at', 'key') then 'string' else 'number' end, left(_given, 40)
       using errcode = 'invalid_parameter_value';
   elsif _option is not null then
-    raise exception 'expected options to be among queue, priority, run_at, delay_ms, max_attempts, got "%"', left(_option, 40) using errcode = 'invalid_parameter_value';
+    raise exception 'expected options to be among queue, priority, run_at, delay_ms, max_attempts, key, got "%"', left(_option, 40) using errcode = 'invalid_parameter_value';
   end if;
   _run_at := options ->> 'run_at';
   _priority := coalesce((options ->> 'priority')::numeric, 0);
@@ -143,6 +151,9 @@ begin
   end if;
   if octet_length(_queue) not between 1 and 255 then
     raise exception 'expected queue to be a text of 1 to 255 bytes, got %', quote_literal(left(_queue, 40)) using errcode = 'invalid_parameter_value';
+  end if;
+  if octet_length(options ->> 'key') not between 1 and 255 then
+    raise exception 'expected key to be a text of 1 to 255 bytes, got %', quote_literal(left(options ->> 'key', 40)) using errcode = 'invalid_parameter_value';
   end if;
   if payload is null then
     raise exception 'expected payload to be JSON, got null; pass ''null''::jsonb for the JSON value null' using errcode = 'invalid_parameter_value';
@@ -165,9 +176,9 @@ begin
   end if;
   _ids := :schema.enqueue_many_v1(
     array[_queue], array[kind], array[tenant], array[payload::text], array[_priority::smallint],
-    array[_run_at], array[_delay_ms], array[_max_attempts::smallint]);
+    array[_run_at], array[_delay_ms], array[_max_attempts::smallint], array[options ->> 'key']);
   return _ids[1];
 end $tenantry$;
 
 comment on function :schema.enqueue(text, jsonb, text, jsonb) is
-  'Enqueues one job in the calling transaction. Options: queue, priority, run_at, delay_ms, max_attempts.';
+  'Enqueues one job in the calling transaction. Options: queue, priority, run_at, delay_ms, max_attempts, key.';

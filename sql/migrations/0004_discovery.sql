@@ -19,12 +19,14 @@ language plpgsql
 as $tenantry$
 declare
   _now timestamptz := clock_timestamp();
+  _promoted integer;
   _due_kinds text[];
   _due_tenants text[];
   _due_order_ats timestamptz[];
+  _due_keys text[];
 begin
   with promoted as (
-    update :schema.job set state = 'available'
+    update :schema.job set state = case when job.key is null then cast('available' as :schema.job_state) else 'blocked' end
     where job.state = 'scheduled' and job.id = any (array(
       select due.id
       from unnest(_kinds) as wanted (kind)
@@ -37,16 +39,19 @@ begin
         for no key update skip locked
       ) as due
     ))
-    returning job.kind, job.tenant, job.order_at
+    returning job.kind, job.tenant, job.key, job.order_at
   )
-  select array_agg(promoted.kind), array_agg(promoted.tenant), array_agg(promoted.order_at)
-  into _due_kinds, _due_tenants, _due_order_ats
+  select count(*), array_agg(promoted.kind) filter (where promoted.key is null), array_agg(promoted.tenant) filter (where promoted.key is null),
+         array_agg(promoted.order_at) filter (where promoted.key is null), array_agg(promoted.key) filter (where promoted.key is not null)
+  into _promoted, _due_kinds, _due_tenants, _due_order_ats, _due_keys
   from promoted;
-  if _due_kinds is null then
-    return 0;
+  if _due_kinds is not null then
+    perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
   end if;
-  perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_kinds)]), _due_kinds, _due_tenants, _due_order_ats);
-  return cardinality(_due_kinds);
+  if _due_keys is not null then
+    perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_due_keys)]), _due_keys);
+  end if;
+  return _promoted;
 end $tenantry$;
 
 -- When one tenant has more that is due than a claim promotes, the others must not wait behind it here either: up to 64 tenants of
@@ -60,6 +65,7 @@ declare
   _tenants text[];
   _due_tenants text[];
   _due_order_ats timestamptz[];
+  _due_keys text[];
 begin
   for _walk in
     select walk.kind, walk.due_tenant from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds)
@@ -83,7 +89,7 @@ begin
     where walk.queue = _queue and walk.kind = _walk.kind;
 
     with promoted as (
-      update :schema.job set state = 'available'
+      update :schema.job set state = case when job.key is null then cast('available' as :schema.job_state) else 'blocked' end
       where job.state = 'scheduled' and job.id = any (array(
         select due.id
         from unnest(_tenants[2:]) as hop (tenant)
@@ -97,9 +103,15 @@ begin
           for no key update skip locked
         ) as due
       ))
-      returning job.tenant, job.order_at
+      returning job.tenant, job.key, job.order_at
     )
-    select array_agg(promoted.tenant), array_agg(promoted.order_at) into _due_tenants, _due_order_ats from promoted;
+    select array_agg(promoted.tenant) filter (where promoted.key is null), array_agg(promoted.order_at) filter (where promoted.key is null),
+           array_agg(promoted.key) filter (where promoted.key is not null)
+    into _due_tenants, _due_order_ats, _due_keys
+    from promoted;
+    if _due_keys is not null then
+      perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_due_keys)]), _due_keys);
+    end if;
     if _due_tenants is not null then
       perform :schema.signal_v1(array_fill(_queue, array[cardinality(_due_tenants)]),
         array_fill(_walk.kind, array[cardinality(_due_tenants)]), _due_tenants, _due_order_ats);
@@ -107,49 +119,85 @@ begin
   end loop;
 end $tenantry$;
 
--- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. _kinds are those of the claim, over which a busy period is measured.
+-- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
+-- without one: where those that wait begin, those of its own kind if there are any; or else, where the service of the past ended.
+-- Its own kind first, since what waits in a kind that is paused or at its limit stands still while others are served.
+create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision;
+begin
+  select head.pass into _floor
+  from unnest(_kind || _kinds) with ordinality as wanted (kind, place)
+  cross join lateral (
+    (select ring.pass from :schema.ring
+     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+     order by ring.pass limit 1)
+    union all
+    (select node.pass from :schema.group_ring as node
+     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
+     order by node.pass limit 1)
+  ) as head
+  order by wanted.place > 1, head.pass
+  limit 1;
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      (select ring.pass from :schema.ring
+       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
+       order by ring.pass desc limit 1)
+      union all
+      (select node.pass from :schema.group_ring as node
+       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
+       order by node.pass desc limit 1)
+    ) as tail;
+  end if;
+  return coalesce(_floor, 0);
+end $tenantry$;
+
+-- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. One that
+-- is parked stays so. _kinds are those of the claim, over which a busy period is measured.
 create function :schema.enter_ring_v1(
   _queue text, _kinds text[], _lane_kinds text[], _lane_tenants text[], _lane_order_ats timestamptz[]
 ) returns void
 language plpgsql
 as $tenantry$
 declare
-  _floor double precision;
+  _groups text[];
 begin
-  -- Virtual time: where the lanes that wait begin or, when none waits, where the service of the past ended.
-  select min(head.pass) into _floor
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    select ring.pass from :schema.ring
-    where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-    order by ring.pass limit 1
-  ) as head;
-  if _floor is null then
-    select max(tail.pass) into _floor
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select ring.pass from :schema.ring
-      where ring.queue = _queue and ring.kind = wanted.kind and not ring.ready
-      order by ring.pass desc limit 1
-    ) as tail;
-  end if;
-
-  insert into :schema.ring as ring (queue, tenant, kind, pass, ready, head_at, head_id)
-  select _queue, lane.tenant, lane.kind,
-         greatest(_floor, 0,
-           (select max(own.pass) from :schema.ring as own
-            where own.queue = _queue and own.tenant = lane.tenant and own.kind = any (_kinds))),
-         true, lane.order_at, 0
-  from (
-    select given.kind, given.tenant, min(given.order_at) as order_at
+  with lane as (
+    select given.kind, given.tenant, min(given.order_at) as order_at,
+           coalesce((select tenant.grp from :schema.tenant where tenant.queue = _queue and tenant.tenant = given.tenant), '') as grp
     from unnest(_lane_kinds, _lane_tenants, _lane_order_ats) as given (kind, tenant, order_at)
     group by given.kind, given.tenant
-  ) as lane
-  on conflict (queue, tenant, kind) do update
-  set ready = true,
-      pass = case when ring.ready then ring.pass else excluded.pass end,
-      head_at = least(ring.head_at, excluded.head_at),
-      head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end;
+  ),
+  place as materialized (
+    select distinct_place.kind, distinct_place.grp, :schema.floor_v1(_queue, distinct_place.grp, distinct_place.kind, _kinds) as floor
+    from (select distinct lane.kind, lane.grp from lane) as distinct_place
+  ),
+  entered as (
+    insert into :schema.ring as ring (queue, tenant, kind, grp, pass, ready, head_at, head_id)
+    select _queue, lane.tenant, lane.kind, lane.grp,
+           greatest(place.floor, (select max(own.pass) from :schema.ring as own
+             where own.queue = _queue and own.tenant = lane.tenant and own.grp = lane.grp and own.kind = any (_kinds))),
+           true, lane.order_at, 0
+    from lane
+    join place on place.kind = lane.kind and place.grp = lane.grp
+    on conflict (queue, tenant, kind) do update
+    set ready = ring.parked_until is null,
+        grp = case when ring.ready or ring.parked_until is not null then ring.grp else excluded.grp end,
+        pass = case when ring.ready or ring.parked_until is not null then ring.pass else excluded.pass end,
+        entered_at = case when ring.ready or ring.parked_until is not null then ring.entered_at else excluded.entered_at end,
+        head_at = least(ring.head_at, excluded.head_at),
+        head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end
+    returning ring.grp
+  )
+  select array_agg(distinct entered.grp) filter (where entered.grp <> '') into _groups from entered;
+  if _groups is not null then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
 end $tenantry$;
 
 -- Folds up to 256 signals of the kinds into the ring.
@@ -186,7 +234,8 @@ begin
 end $tenantry$;
 
 -- Walks along the claim index of each kind, from where its last walk stopped or from the start: up to _hops tenants in all that
--- have available jobs, one index probe each, and a few of each kind in any case. Answers with how many lanes it made ready or set back. Having come round, a walk rests.
+-- have available jobs, one index probe each, and a few of each kind in any case. Answers with how many lanes it made ready or set
+-- back. Having come round, a walk rests; a long one that found nothing, because the tenants that have jobs are parked, for longer.
 create function :schema.walk_v1(
   _queue text, _kinds text[], _walked_kinds text[], _hops_in_all integer, _from_start boolean
 ) returns integer
@@ -200,6 +249,8 @@ declare
   _order_ats timestamptz[];
   _ids bigint[];
   _came_round boolean;
+  _stopped_at text;
+  _walked integer;
   _lane_kinds text[] := '{}';
   _lane_tenants text[] := '{}';
   _lane_order_ats timestamptz[] := '{}';
@@ -225,24 +276,30 @@ begin
     select array_agg(hop.tenant), array_agg(hop.order_at), array_agg(hop.id) into _tenants, _order_ats, _ids
     from (select hop.tenant, hop.order_at, hop.id from hop limit _hops + 1) as hop;
     _came_round := cardinality(_tenants) <= _hops;
-
-    insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-    values (_queue, _kind, case when _came_round then '' else _tenants[_hops + 1] end,
-      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end)
-    on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
+    _stopped_at := _tenants[_hops + 1];
+    _walked := cardinality(_tenants) - 1;
 
     select array_agg(found.tenant), array_agg(found.order_at) into _tenants, _order_ats
     from unnest(_tenants, _order_ats, _ids) as found (tenant, order_at, id)
     where found.id is not null and not exists (
       select from :schema.ring
       where ring.queue = _queue and ring.tenant = found.tenant and ring.kind = _kind
-        and case when ring.ready then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
+        and case when ring.ready or ring.parked_until is not null then (ring.head_at, ring.head_id) <= (found.order_at, found.id) else false end
     );
     if _tenants is not null then
       _lane_tenants := _lane_tenants || _tenants;
       _lane_order_ats := _lane_order_ats || _order_ats;
       _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
     end if;
+
+    insert into :schema.walk as walk (queue, kind, tenant, walk_at, rest_until)
+    values (_queue, _kind, case when _came_round then '' else _stopped_at end,
+      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end,
+      -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
+      case when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds' else '-infinity' end)
+    on conflict (queue, kind) do update
+    set tenant = excluded.tenant, walk_at = excluded.walk_at,
+        rest_until = case when _from_start then excluded.rest_until else walk.rest_until end;
   end loop;
   if cardinality(_lane_kinds) > 0 then
     perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);

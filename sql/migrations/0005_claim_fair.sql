@@ -23,53 +23,146 @@
 --
 -- Each statement here costs 10 to 30 µs before it does anything, at every claim: the common case runs few and small ones.
 
--- Gives out turns in general: several kinds, weights, tenants that are far behind. Answers with how many jobs each tenant may
--- have, up to _wanted in all, the one with the smallest pass first.
+-- Gives out turns in general: several kinds, weights, groups, tenants that are far behind. The candidates are the tenants of a
+-- group or, for '', the groups and the tenants without one. Answers with how many jobs each may have, up to _wanted in all, the one
+-- with the smallest pass first. _expected is what a job of each kind costs, where time is charged.
 create function :schema.pick_v1(
-  _queue text, _kinds text[], _wanted integer, _quantum integer,
-  out tenants text[], out weights double precision[], out shares integer[]
+  _queue text, _grp text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer,
+  out names text[], out are_groups boolean[], out weights double precision[], out shares integer[]
 )
 language plpgsql
 as $tenantry$
 declare
-  -- Bounded, since as many turns of as many tenants are looked at; the claim asks again for the rest.
+  -- Bounded, since as many turns of as many candidates are looked at; the claim asks again for the rest.
   _turns integer := least(64, ceil(_wanted::double precision / _quantum));
 begin
-  select array_agg(share.tenant), array_agg(share.weight), array_agg(share.jobs)
-  into tenants, weights, shares
+  select array_agg(share.name), array_agg(share.is_group), array_agg(share.weight), array_agg(share.jobs)
+  into names, are_groups, weights, shares
   from (
     -- The turn that starts last is cut to what is left of the batch.
-    select turn.tenant, turn.weight,
+    select turn.name, turn.is_group, turn.weight,
            (count(*) * _quantum - case when max(turn.place) = _turns then greatest(0, _turns * _quantum - _wanted) else 0 end)::integer as jobs
     from (
-      -- The turns that begin at the smallest passes: a tenant far behind, or with a large weight, has several of them.
-      select candidate.tenant, candidate.weight, candidate.pass + turn.number * _quantum / candidate.weight as starts_at,
-             row_number() over (order by candidate.pass + turn.number * _quantum / candidate.weight, candidate.tenant) as place
+      -- The turns that begin at the smallest passes: a candidate far behind, or with a large weight, has several of them.
+      select candidate.name, candidate.is_group, candidate.weight, candidate.pass + turn.number * candidate.step as starts_at,
+             row_number() over (order by candidate.pass + turn.number * candidate.step, candidate.name, candidate.is_group) as place
       from (
-        select lowest.tenant, lowest.pass, coalesce(tenant.weight, 1) as weight
+        select weighed.*, _quantum * weighed.cost / weighed.weight as step,
+               -- Where there are enough candidates, none has a turn after the last of them has had its first.
+               case when count(*) over () < _turns then 'infinity' else max(weighed.pass) over () end as ends_at
         from (
-          select lane.tenant, min(lane.pass) as pass
-          from unnest(_kinds) as wanted (kind)
-          cross join lateral (
-            select ring.tenant, ring.pass
-            from :schema.ring
-            where ring.queue = _queue and ring.kind = wanted.kind and ring.ready
-            order by ring.pass
-            limit _turns
-          ) as lane
-          group by lane.tenant
-          order by 2
+          (select lane.tenant as name, false as is_group, min(lane.pass) as pass, max(lane.cost) as cost,
+                  (select coalesce(min(tenant.weight), 1) from :schema.tenant where tenant.queue = _queue and tenant.tenant = lane.tenant) as weight
+           from unnest(_kinds, _expected) as wanted (kind, expected)
+           cross join lateral (
+             select ring.tenant, ring.pass, case when wanted.expected is null then 1 else greatest(0.001, coalesce(ring.seconds, wanted.expected)) end as cost
+             from :schema.ring
+             where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+             order by ring.pass, ring.tenant
+             limit _turns
+           ) as lane
+           group by lane.tenant
+           order by 3, 1
+           limit _turns)
+          union all
+          (select node.grp, true, min(node.pass), max(node.cost),
+                  (select coalesce(min(tenant_group.weight), 1) from :schema.tenant_group where tenant_group.queue = _queue and tenant_group.name = node.grp)
+           from unnest(_kinds, _expected) as wanted (kind, expected)
+           cross join lateral (
+             select group_ring.grp, group_ring.pass, coalesce(wanted.expected, 1) as cost
+             from :schema.group_ring
+             where _grp = '' and group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+             order by group_ring.pass, group_ring.grp
+             limit _turns
+           ) as node
+           group by node.grp
+           order by 3, 1
+           limit _turns)
+          order by 3, 1, 2
           limit _turns
-        ) as lowest
-        left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lowest.tenant
+        ) as weighed
       ) as candidate
-      cross join generate_series(0, _turns - 1) as turn (number)
+      cross join lateral generate_series(0, least(_turns - 1, floor(least(64, (candidate.ends_at - candidate.pass) / candidate.step)))::integer) as turn (number)
       order by place
       limit _turns
     ) as turn
-    group by turn.tenant, turn.weight
-    order by min(turn.starts_at)
+    group by turn.name, turn.is_group, turn.weight
+    order by min(turn.starts_at), turn.name
   ) as share;
+end $tenantry$;
+
+-- The turns of a claim, tenant by tenant: those of a group are given out among its tenants. Cuts each share to what the tenant may
+-- start, and parks the tenants that may start nothing; where these were all, the answer is empty and retry is true.
+create function :schema.turns_v1(
+  _queue text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer, _now timestamptz,
+  _bound boolean,
+  out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out retry boolean
+)
+language plpgsql
+as $tenantry$
+declare
+  _picked record;
+  _inner record;
+  _emptied text[];
+  _rooms integer[];
+  _untils timestamptz[];
+begin
+  rated := false;
+  retry := false;
+  select pick.* into _picked from :schema.pick_v1(_queue, '', _kinds, _expected, _wanted, _quantum) as pick;
+  if _picked.names is null then
+    return;
+  end if;
+  if true = any (_picked.are_groups) then
+    for i in 1 .. cardinality(_picked.names) loop
+      if _picked.are_groups[i] then
+        select pick.* into _inner from :schema.pick_v1(_queue, _picked.names[i], _kinds, _expected, _picked.shares[i], _quantum) as pick;
+        if _inner.names is null then
+          _emptied := _emptied || _picked.names[i];
+          continue;
+        end if;
+        tenants := tenants || _inner.names;
+        groups := groups || array_fill(_picked.names[i], array[cardinality(_inner.names)]);
+        weights := weights || _inner.weights;
+        shares := shares || _inner.shares;
+      else
+        tenants := tenants || _picked.names[i];
+        groups := groups || ''::text;
+        weights := weights || _picked.weights[i];
+        shares := shares || _picked.shares[i];
+      end if;
+    end loop;
+  else
+    tenants := _picked.names;
+    groups := array_fill(''::text, array[cardinality(tenants)]);
+    weights := _picked.weights;
+    shares := _picked.shares;
+  end if;
+  if _emptied is not null then
+    -- Its lanes were lost with the unlogged ring, say. Looked at again, or the claim would go round in a circle.
+    perform :schema.refresh_groups_v1(_queue, _kinds, _emptied);
+    retry := tenants is null;
+  end if;
+  if not _bound or tenants is null then
+    return;
+  end if;
+
+  select room.rooms, room.untils, room.rated into _rooms, _untils, rated from :schema.rooms_v1(_queue, tenants, _now) as room;
+  if array_length(array_remove(_untils, null), 1) > 0 then
+    perform :schema.park_v1(_queue,
+      array(select given.tenant from unnest(tenants, _untils) as given (tenant, until) where given.until is not null),
+      array_remove(_untils, null), _now);
+    if groups <> array_fill(''::text, array[cardinality(groups)]) then
+      perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(groups, ''));
+    end if;
+  end if;
+  if array_length(array_remove(_rooms, null), 1) > 0 then
+    select array_agg(given.tenant), array_agg(given.grp), array_agg(given.weight), array_agg(least(given.share, given.room))
+    into tenants, groups, weights, shares
+    from unnest(tenants, groups, weights, shares, _rooms) as given (tenant, grp, weight, share, room)
+    where given.room is null or given.room > 0;
+    retry := tenants is null;
+  end if;
 end $tenantry$;
 
 -- Splits each tenant's share over its ready lanes by the order of their jobs. Looks without locking.
@@ -113,6 +206,20 @@ begin
   where lane.first_place <= lane.share;
 end $tenantry$;
 
+-- Cuts the quotas of lanes, in the order of their turns, so that no kind gets more than its room.
+create function :schema.cut_v1(_kinds text[], _rooms integer[], _lane_kinds text[], _quotas integer[]) returns integer[]
+language sql immutable
+as $tenantry$
+  select array_agg(
+           case when lane.room is null then lane.quota else greatest(0, least(lane.quota, lane.room - (lane.before - lane.quota)))::integer end
+           order by lane.place)
+  from (
+    select given.place, given.quota, _rooms[array_position(_kinds, given.kind)] as room,
+           sum(given.quota) over (partition by given.kind order by given.place) as before
+    from unnest(_lane_kinds, _quotas) with ordinality as given (kind, quota, place)
+  ) as lane
+$tenantry$;
+
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
 create function :schema.claim_fair_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
 language plpgsql
@@ -147,14 +254,31 @@ declare
   _served_jobs integer[];
   _served_head_ats timestamptz[];
   _served_head_ids bigint[];
+  _served_kinds text[];
+  _charges double precision[];
   -- Lanes that have nothing more to give now.
   _spent text[];
   -- What discovery has to do.
   _due boolean;
   _signalled boolean;
+  _noticed boolean;
   _known integer;
   _walk_at timestamptz;
-  _settings boolean;
+  _rest_until timestamptz;
+  _keys_walk_at timestamptz;
+  -- Where the queue has settings (governed): the kinds that may be claimed and how many of each, what a job of each kind of the
+  -- claim is expected to run if time is charged, and the groups of the tenants that have turns.
+  _governed boolean;
+  _open text[] := _kinds;
+  _kind_rooms integer[];
+  _bound boolean;
+  _rated boolean := false;
+  _expected double precision[];
+  _groups text[];
+  _tenants_rated boolean;
+  _retry boolean;
+  _lane_names text[];
+  _lane_costs real[];
 begin
   -- An expression costs less than a statement, and the lock is mostly free.
   if not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
@@ -180,11 +304,31 @@ begin
              limit 1
            ) as head
          ),
-         exists (select from :schema.tenant where tenant.queue = _queue),
-         count(*), min(walk.walk_at)
-  into _due, _signalled, _settings, _known, _walk_at
+         exists (
+           select from unnest(_kinds || '') as wanted (kind)
+           cross join lateral (
+             select notice.id from :schema.notice where notice.queue = _queue and notice.kind = wanted.kind
+             order by notice.id
+             limit 1
+           ) as head
+         ),
+         coalesce((select queue.governed or queue.paused_at is not null from :schema.queue where queue.name = _queue), false),
+         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = ''),
+         count(*), min(walk.walk_at), max(walk.rest_until)
+  into _due, _signalled, _noticed, _governed, _keys_walk_at, _known, _walk_at, _rest_until
   from :schema.walk
   where walk.queue = _queue and walk.kind = any (_kinds);
+  if _governed then
+    select caps.kinds, caps.rooms, caps.room, caps.rated, caps.bound into _open, _kind_rooms, _count, _rated, _bound
+    from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+    _expected := :schema.expected_v1(_queue, _kinds);
+    perform :schema.admit_due_v1(_queue, _now);
+    perform :schema.unpark_due_v1(_queue, _kinds, _now);
+  end if;
+  if _keys_walk_at is null or _keys_walk_at <= _now then
+    perform :schema.walk_keys_v1(_queue, case when _keys_walk_at is null then 5000 else 8 end, _keys_walk_at is null);
+    _signalled := true;
+  end if;
   if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
@@ -197,8 +341,14 @@ begin
   if _due and :schema.promote_v1(_queue, _kinds) >= 500 then
     perform :schema.promote_by_tenant_v1(_queue, _kinds);
   end if;
-  if _signalled or _due then
+  if _noticed or _due then
+    perform :schema.fold_notices_v1(_queue, _kinds);
+  end if;
+  if _signalled or _noticed or _due then
     perform :schema.fold_signals_v1(_queue, _kinds);
+  end if;
+  if cardinality(_open) = 0 then
+    return 0;
   end if;
 
   while _claimed < _count loop
@@ -206,14 +356,14 @@ begin
     _shares := null;
     -- 2. Pick the turns. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
     -- last of these has had its first.
-    if cardinality(_kinds) = 1 and not _settings then
+    if cardinality(_kinds) = 1 and not _governed then
       select array_agg(lane.tenant), array_agg(lane.pass), array_agg(lane.head_at), array_agg(lane.head_id)
       into _tenants, _passes, _lane_head_ats, _lane_head_ids
       from (
         select ring.tenant, ring.pass, ring.head_at, ring.head_id
         from :schema.ring
-        where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
-        order by ring.pass
+        where ring.queue = _queue and ring.grp = '' and ring.kind = _kinds[1] and ring.ready
+        order by ring.pass, ring.tenant
         limit _turns
       ) as lane;
       if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _per_lane then
@@ -225,15 +375,32 @@ begin
       end if;
     end if;
     if _shares is null then
-      select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
-      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _per_lane) as pick;
+      if _governed then
+        select turn.tenants, turn.groups, turn.weights, turn.shares, turn.rated, turn.retry
+        into _tenants, _groups, _weights, _shares, _tenants_rated, _retry
+        from :schema.turns_v1(_queue, _open,
+          case when _expected is not null then array(select _expected[array_position(_kinds, kind)] from unnest(_open) as kind) end, _count - _claimed, _per_lane, _now, _bound) as turn;
+        continue when _retry;
+        _rated := _rated or coalesce(_tenants_rated, false);
+      else
+        select pick.names, pick.weights, pick.shares into _tenants, _weights, _shares
+        from :schema.pick_v1(_queue, '', _kinds, null, _count - _claimed, _per_lane) as pick;
+      end if;
       select split.tenants, split.kinds, split.quotas, split.head_ats, split.head_ids
       into _lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids
-      from :schema.split_v1(_queue, _kinds, _tenants, _shares) as split;
+      from :schema.split_v1(_queue, _open, _tenants, _shares) as split;
+      if _kind_rooms is not null then
+        _lane_quotas := :schema.cut_v1(_open, _kind_rooms, _lane_kinds, _lane_quotas);
+      end if;
+      if _expected is not null then
+        select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost) into _lane_names, _lane_costs
+        from :schema.costs_v1(_queue, _kinds, _expected, _lane_tenants, _lane_kinds) as lane;
+      end if;
     end if;
     if _lane_tenants is null then
-      -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
-      exit when _walked_round;
+      -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so, unless the last such walk was
+      -- long and in vain.
+      exit when _walked_round or _rest_until > _now;
       _walked_round := true;
       exit when :schema.walk_v1(_queue, _kinds, _kinds, 5000, true) = 0;
       continue;
@@ -242,7 +409,8 @@ begin
     -- 3. Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
     with marked as (
       update :schema.job
-      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
+      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now,
+          charged = _lane_costs[array_position(_lane_names, length(job.kind) || ':' || job.kind || job.tenant)]
       where job.ctid = any (array(
         select taken.ctid
         from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
@@ -261,8 +429,8 @@ begin
       returning job.kind, job.tenant, job.order_at, job.id
     )
     select coalesce(sum(lane.jobs), 0), array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant),
-           array_agg(lane.tenant), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
-    into _taken, _served, _served_tenants, _served_jobs, _served_head_ats, _served_head_ids
+           array_agg(lane.tenant), array_agg(lane.kind), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
+    into _taken, _served, _served_tenants, _served_kinds, _served_jobs, _served_head_ats, _served_head_ids
     from (
       -- Where several times were taken, those of the last one are looked through again: it may have more.
       select marked.kind, marked.tenant, count(*)::integer as jobs, max(marked.order_at) as head_at,
@@ -293,11 +461,24 @@ begin
           ))
       );
     end if;
-    if cardinality(_kinds) > 1 then
-      select array_agg(served.tenant), array_agg(served.jobs) into _served_tenants, _served_jobs
+    if _rated and _taken > 0 then
+      perform :schema.debit_v1(_queue, _served_tenants, _served_kinds, _served_jobs, _now);
+    end if;
+    if _kind_rooms is not null then
+      select array_agg(kind.name), array_agg(kind.room) into _open, _kind_rooms
       from (
-        select lane.tenant, sum(lane.jobs)::integer as jobs
-        from unnest(_served_tenants, _served_jobs) as lane (tenant, jobs)
+        select given.name, given.room - coalesce((
+          select sum(lane.jobs) from unnest(_served_kinds, _served_jobs) as lane (kind, jobs) where lane.kind = given.name), 0)::integer as room
+        from unnest(_open, _kind_rooms) as given (name, room)
+      ) as kind
+      where kind.room is null or kind.room > 0;
+    end if;
+    _charges := _served_jobs;
+    if cardinality(_kinds) > 1 or _expected is not null then
+      select array_agg(served.tenant), array_agg(served.charge) into _served_tenants, _charges
+      from (
+        select lane.tenant, sum(lane.jobs * case when _expected is null then 1 else _lane_costs[array_position(_lane_names, lane.name)] end) as charge
+        from unnest(_served_tenants, _served, _served_jobs) as lane (tenant, name, jobs)
         group by lane.tenant
       ) as served;
     end if;
@@ -305,8 +486,9 @@ begin
     -- 5. Charge. By ctid alone, found by one probe for each tenant: joined to the ring, asked for with any(), or told that they are
     -- ready, PostgreSQL may read the whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
-    set pass = ring.pass + coalesce(_served_jobs[array_position(_served_tenants, ring.tenant)], 0)
+    set pass = ring.pass + coalesce(_charges[array_position(_served_tenants, ring.tenant)], 0)
                            / _weights[array_position(_tenants, ring.tenant)],
+        served_at = case when ring.tenant = any (_served_tenants) then _now else ring.served_at end,
         head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
         head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
         ready = _spent is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_spent)
@@ -321,11 +503,24 @@ begin
       where lane.ready and lane.kind = any (_kinds)
     ));
 
+    if _governed and _groups <> array_fill(''::text, array[cardinality(_groups)]) then
+      perform :schema.charge_groups_v1(_queue, _kinds, array(
+        select _groups[array_position(_tenants, served.tenant)] from unnest(_served_tenants) with ordinality as served (tenant, place) order by served.place
+      ), _charges);
+      if _spent is not null then
+        perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(_groups, ''));
+      end if;
+    end if;
+    exit when _open is null;
+
     -- Where lanes are shallow, look at more of them for less from each.
     if _claimed < _count then
       _per_lane := least(_per_lane, greatest(1, _taken / cardinality(_lane_tenants)));
       _looked_again := true;
     end if;
   end loop;
+  if _governed and _claimed > 0 then
+    perform :schema.debit_keys_v1(_queue, _lease_id, _now);
+  end if;
   return _claimed;
 end $tenantry$;

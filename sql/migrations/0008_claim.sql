@@ -4,7 +4,7 @@
 
 create function :schema.claim_v1(
   _queue text, _lease_id uuid, _worker_id text, _kinds text[], _count integer, _lease_ms double precision, _listening boolean,
-  out claimed integer, out interleave boolean, out next_due_ms double precision
+  out claimed integer, out interleave boolean, out held_back boolean, out next_due_ms double precision
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -20,6 +20,9 @@ set jit = off
 as $tenantry$
 declare
   _strategy text;
+  _governed boolean;
+  _allowed integer;
+  _next_ms double precision;
   _set text;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -34,14 +37,22 @@ begin
   -- queue's lock. Here and not in a SET clause, which would end before the commit.
   _set := set_config('synchronous_commit', 'off', true);
 
-  select queue.strategy into _strategy from :schema.queue where queue.name = _queue;
+  select queue.strategy, queue.governed or queue.paused_at is not null into _strategy, _governed from :schema.queue where queue.name = _queue;
   -- Those of one claim are started in turns between the tenants, unless the order of arrival rules.
   interleave := coalesce(_strategy, 'fair') <> 'fifo';
-  case coalesce(_strategy, 'fair')
-    when 'fair' then claimed := :schema.claim_fair_v1(_queue, _lease_id, _kinds, _count);
-    when 'fifo' then claimed := :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _count);
-    when 'round-robin' then claimed := :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _count);
-  end case;
+  held_back := false;
+  if coalesce(_strategy, 'fair') = 'fair' then
+    claimed := :schema.claim_fair_v1(_queue, _lease_id, _kinds, _count);
+  else
+    _allowed := :schema.prepare_beside_v1(_queue, _count, coalesce(_governed, false));
+    claimed := case when _allowed = 0 then 0
+                    when _strategy = 'fifo' then :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _allowed)
+                    else :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _allowed) end;
+    if _governed and claimed > 0 then
+      perform :schema.debit_v1(_queue, '{}', '{}', array[claimed], clock_timestamp());
+      perform :schema.debit_keys_v1(_queue, _lease_id, clock_timestamp());
+    end if;
+  end if;
 
   if claimed > 0 then
     insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
@@ -61,7 +72,10 @@ begin
     on conflict (queue, worker_id) do update set seen_at = excluded.seen_at
     where waiter.seen_at < excluded.seen_at - interval '2 seconds';
   end if;
-  select min(head.due_ms) into next_due_ms
+  if _governed then
+    select held.held_back, held.next_ms into held_back, _next_ms from :schema.held_back_v1(_queue, _kinds, _count) as held;
+  end if;
+  select least(_next_ms, min(head.due_ms)) into next_due_ms
   from unnest(_kinds) as wanted (kind)
   cross join lateral (
     select greatest(0, extract(epoch from job.run_at - clock_timestamp()) * 1000)::double precision as due_ms
@@ -72,10 +86,41 @@ begin
   ) as head;
 end $tenantry$;
 
+-- What a claim of a queue that is not fair must do besides: the keys that have work, and the limits of the queue. Its claims run side by
+-- side unless it has such limits, or a key has work; then they take turns like fair ones. Answers with how many jobs may be claimed.
+create function :schema.prepare_beside_v1(_queue text, _count integer, _governed boolean) returns integer
+language plpgsql
+as $tenantry$
+declare
+  _lock_class integer := (quote_ident(:schema_literal) || '.ring')::regclass::oid::integer;
+  _now timestamptz := clock_timestamp();
+  _noticed boolean;
+  _keys_walk_at timestamptz;
+begin
+  select (select notice.id from :schema.notice where notice.queue = _queue and notice.kind = '' order by notice.id limit 1) is not null,
+         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = '')
+  into _noticed, _keys_walk_at;
+  if _governed then
+    perform pg_advisory_xact_lock(_lock_class, hashtext(_queue));
+  elsif not _noticed and _keys_walk_at > _now or not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
+    return _count;
+  end if;
+  if _governed then
+    perform :schema.admit_due_v1(_queue, _now);
+  end if;
+  if _keys_walk_at is null or _keys_walk_at <= _now then
+    perform :schema.walk_keys_v1(_queue, case when _keys_walk_at is null then 5000 else 8 end, _keys_walk_at is null);
+  end if;
+  if _noticed then
+    perform :schema.fold_notices_v1(_queue, '{}');
+  end if;
+  return case when _governed then (select caps.room from :schema.caps_v1(_queue, '{}', _count, clock_timestamp()) as caps) else _count end;
+end $tenantry$;
+
 -- The jobs that run under a lease: the second half of a claim, and the way to find a claim whose reply was lost.
 create function :schema.claimed_v1(_lease_id uuid) returns table (
-  id bigint, queue text, kind text, tenant text, payload json, attempt smallint, max_attempts smallint, priority smallint,
-  run_at_seconds double precision, created_at_seconds double precision, errors jsonb
+  id bigint, queue text, kind text, tenant text, key text, payload json, attempt smallint, max_attempts smallint, priority smallint,
+  run_at_seconds double precision, created_at_seconds double precision, wait_seconds double precision, errors jsonb
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -87,8 +132,8 @@ as $tenantry$
 begin
   -- date_part, not extract: a double costs a third of a numeric.
   return query
-  select job.id, job.queue, job.kind, job.tenant, job.payload, job.attempt, job.max_attempts, job.priority,
-         date_part('epoch', job.run_at), date_part('epoch', job.created_at), job.errors
+  select job.id, job.queue, job.kind, job.tenant, job.key, job.payload, job.attempt, job.max_attempts, job.priority,
+         date_part('epoch', job.run_at), date_part('epoch', job.created_at), date_part('epoch', job.claimed_at - job.run_at), job.errors
   from :schema.job
   where job.lease_id = _lease_id and job.state = 'running'
   order by job.order_at, job.id;

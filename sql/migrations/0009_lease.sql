@@ -41,6 +41,11 @@ declare
   _lease_ids uuid[];
   _ids bigint[];
   _queues text[];
+  _tenants text[];
+  _kinds text[];
+  _keys text[];
+  _seconds double precision[];
+  _charged real[];
 begin
   leases := 0;
   retried := 0;
@@ -67,7 +72,7 @@ begin
     set state = 'scheduled',
         lease_id = null,
         run_at = backoff.due,
-        order_at = backoff.due - job.priority * interval '1 minute',
+        order_at = case when job.key is null then backoff.due - job.priority * interval '1 minute' else job.order_at end,
         errors = :schema.append_error_v1(job.errors, job.attempt,
           '{"name": "LeaseExpired", "message": "the worker stopped extending its lease while the job was running"}')
     from (
@@ -76,12 +81,17 @@ begin
       where due.id = any (_ids)
     ) as backoff
     where job.id = backoff.id and job.attempt < job.max_attempts
-    returning job.queue, job.run_at
+    returning job.queue, job.tenant, job.kind, job.key, job.run_at, job.claimed_at, job.charged
   )
-  select count(*), array_agg(distinct expired.queue),
+  select count(*), array_agg(expired.queue), array_agg(expired.tenant), array_agg(expired.kind), array_agg(expired.key),
+         array_agg(date_part('epoch', _now - expired.claimed_at)), array_agg(expired.charged),
          case when count(*) > 0 then greatest(0, extract(epoch from min(expired.run_at) - clock_timestamp()) * 1000) end
-  into retried, _queues, next_due_ms
+  into retried, _queues, _tenants, _kinds, _keys, _seconds, _charged, next_due_ms
   from expired;
+  if retried > 0 then
+    perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+    perform :schema.wake_v1(_queues);
+  end if;
 
   if retried < cardinality(_ids) then
     with gone as (
@@ -90,17 +100,22 @@ begin
       returning *
     ),
     kept as (
-      insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+      insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
         claimed_at, finalized_at, payload, errors, retention)
-      select gone.id, gone.queue, gone.kind, gone.tenant, 'discarded', gone.priority, gone.attempt, gone.max_attempts, gone.run_at,
+      select gone.id, gone.queue, gone.kind, gone.tenant, gone.key, 'discarded', gone.priority, gone.attempt, gone.max_attempts, gone.run_at,
         gone.created_at, gone.claimed_at, clock_timestamp(), gone.payload,
         :schema.append_error_v1(gone.errors, gone.attempt,
           '{"name": "LeaseExpired", "message": "the worker stopped extending its lease during the last attempt"}'),
         'discarded'
       from gone
-      returning 1
     )
-    select count(*) into discarded from kept;
+    select count(*), array_agg(gone.queue), array_agg(gone.tenant), array_agg(gone.kind), array_agg(gone.key),
+           array_agg(date_part('epoch', _now - gone.claimed_at)), array_agg(gone.charged)
+    into discarded, _queues, _tenants, _kinds, _keys, _seconds, _charged
+    from gone;
+    if discarded > 0 then
+      perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+    end if;
   end if;
 
   delete from :schema.lease
@@ -109,9 +124,6 @@ begin
   -- What is left of a lease must not be extended: its worker would not learn that it has lost the rest.
   update :schema.lease set expires_at = '-infinity'
   where lease.id = any (_lease_ids) and lease.expires_at <> '-infinity';
-  if _queues is not null then
-    perform :schema.wake_v1(_queues);
-  end if;
 end $tenantry$;
 
 -- The errors of a job with one more, stamped with its attempt and the database's time; the newest 20 are kept.

@@ -17,34 +17,45 @@ set jit = off
 as $tenantry$
 declare
   _history text;
+  -- Whether the next claim must know what ends here, besides jobs with a key.
+  _noticed boolean;
   _settled bigint[];
+  _tenants text[];
+  _kinds text[];
+  _keys text[];
+  _seconds double precision[];
+  _charged real[];
   -- Mostly all jobs were claimed together; then one comparison will do for each.
   _lease_id uuid := case when _lease_ids[1] = all (_lease_ids) then _lease_ids[1] end;
 begin
-  select queue.history into _history from :schema.queue where queue.name = _queue;
-  if _history = 'none' then
-    with completed as (
-      delete from :schema.job
-      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
-      returning job.id
-    )
-    select array_agg(completed.id) into _settled from completed;
-  else
-    with completed as (
-      delete from :schema.job
-      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
-      returning job.*
-    ),
-    kept as (
-      insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
-        claimed_at, finalized_at, payload, errors, retention)
-      select completed.id, completed.queue, completed.kind, completed.tenant, 'completed', completed.priority, completed.attempt,
-        completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
-        case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
-      from completed
-      returning job_history.id
-    )
-    select array_agg(kept.id) into _settled from kept;
+  select queue.history, queue.limited or queue.charge = 'time' into _history, _noticed from :schema.queue where queue.name = _queue;
+  with completed as (
+    delete from :schema.job
+    where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
+    returning job.*
+  ),
+  kept as (
+    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
+      claimed_at, finalized_at, payload, errors, retention)
+    select completed.id, completed.queue, completed.kind, completed.tenant, completed.key, 'completed', completed.priority, completed.attempt,
+      completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
+      case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
+    from completed
+    where _history is distinct from 'none'
+  ),
+  ended as (
+    select completed.id, completed.tenant, completed.kind, completed.key, completed.charged, completed.claimed_at,
+           _noticed or completed.key is not null as noticed
+    from completed
+  )
+  select array_agg(ended.id), array_agg(ended.tenant) filter (where ended.noticed), array_agg(ended.kind) filter (where ended.noticed),
+         array_agg(ended.key) filter (where ended.noticed),
+         array_agg(date_part('epoch', clock_timestamp() - ended.claimed_at)) filter (where ended.noticed),
+         array_agg(ended.charged) filter (where ended.noticed)
+  into _settled, _tenants, _kinds, _keys, _seconds, _charged
+  from ended;
+  if _tenants is not null then
+    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_tenants)]), _tenants, _kinds, _keys, _seconds, _charged);
   end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
@@ -89,29 +100,39 @@ declare
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
+  _ended_tenants text[];
+  _ended_kinds text[];
+  _ended_keys text[];
+  _seconds double precision[];
+  _charged real[];
 begin
   with requeued as (
     update :schema.job
-    set state = case when settled.delay_ms > 0 then cast('scheduled' as :schema.job_state) else 'available' end,
+    set state = case when settled.delay_ms > 0 then cast('scheduled' as :schema.job_state) when job.key is not null then 'blocked' else 'available' end,
         lease_id = null,
         attempt = job.attempt - (settled.outcome <> 'retry')::integer,
         run_at = case when settled.outcome = 'release' then job.run_at else settled.due end,
-        order_at = case when settled.outcome = 'release' then job.order_at else settled.due - job.priority * interval '1 minute' end,
+        -- A job with a key keeps its place in the order of the key.
+        order_at = case when settled.outcome = 'release' or job.key is not null then job.order_at else settled.due - job.priority * interval '1 minute' end,
         errors = case when settled.error is null then job.errors else :schema.append_error_v1(job.errors, job.attempt, settled.error) end
     from (
       select given.*, clock_timestamp() + given.delay_ms * interval '1 millisecond' as due
       from unnest(_ids, _lease_ids, _outcomes, _delays_ms, _errors) as given (id, lease_id, outcome, delay_ms, error)
     ) as settled
     where job.id = settled.id and job.lease_id = settled.lease_id
-    returning job.id, job.queue, job.kind, job.tenant, job.state, job.order_at
+    returning job.id, job.queue, job.kind, job.tenant, job.key, job.state, job.order_at, job.claimed_at, job.charged
   )
-  select array_agg(requeued.id),
+  select array_agg(requeued.id), array_agg(requeued.tenant), array_agg(requeued.kind), array_agg(requeued.key),
+         array_agg(date_part('epoch', clock_timestamp() - requeued.claimed_at)), array_agg(requeued.charged),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
          array_agg(requeued.tenant) filter (where requeued.state = 'available'),
          array_agg(requeued.order_at) filter (where requeued.state = 'available')
-  into _settled, _queues, _kinds, _tenants, _order_ats
+  into _settled, _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged, _queues, _kinds, _tenants, _order_ats
   from requeued;
+  if _settled is not null then
+    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged);
+  end if;
   if _queues is not null then
     perform :schema.signal_v1(_queues, _kinds, _tenants, _order_ats);
   end if;
@@ -139,6 +160,11 @@ as $tenantry$
 declare
   _history text;
   _settled bigint[];
+  _tenants text[];
+  _kinds text[];
+  _keys text[];
+  _seconds double precision[];
+  _charged real[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
   with finalized as (
@@ -148,9 +174,9 @@ begin
     returning job.*, settled.state as final_state, settled.error
   ),
   kept as (
-    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
       claimed_at, finalized_at, payload, errors, retention)
-    select finalized.id, finalized.queue, finalized.kind, finalized.tenant, finalized.final_state, finalized.priority,
+    select finalized.id, finalized.queue, finalized.kind, finalized.tenant, finalized.key, finalized.final_state, finalized.priority,
       finalized.attempt, finalized.max_attempts, finalized.run_at, finalized.created_at, finalized.claimed_at, clock_timestamp(),
       case when _history = 'keep-without-payload' and finalized.final_state <> 'discarded' then null else finalized.payload end,
       case when finalized.error is null then finalized.errors
@@ -159,7 +185,13 @@ begin
     from finalized
     where finalized.final_state = 'discarded' or _history is distinct from 'none'
   )
-  select array_agg(finalized.id) into _settled from finalized;
+  select array_agg(finalized.id), array_agg(finalized.tenant), array_agg(finalized.kind), array_agg(finalized.key),
+         array_agg(date_part('epoch', clock_timestamp() - finalized.claimed_at)), array_agg(finalized.charged)
+  into _settled, _tenants, _kinds, _keys, _seconds, _charged
+  from finalized;
+  if _settled is not null then
+    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _tenants, _kinds, _keys, _seconds, _charged);
+  end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
 
@@ -174,6 +206,8 @@ set jit = off
 as $tenantry$
 declare
   _cancelled boolean;
+  _queue text;
+  _key text;
 begin
   with cancelled as (
     delete from :schema.job
@@ -181,9 +215,9 @@ begin
     returning job.*
   ),
   kept as (
-    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
       claimed_at, finalized_at, payload, errors, retention)
-    select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
+    select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, cancelled.key, 'cancelled', cancelled.priority, cancelled.attempt,
       cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, clock_timestamp(),
       case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
       :schema.append_error_v1(cancelled.errors, cancelled.attempt, jsonb_build_object('name', 'Cancelled', 'message', _reason)),
@@ -192,6 +226,10 @@ begin
     left join :schema.queue on queue.name = cancelled.queue
     where queue.history is distinct from 'none'
   )
-  select true into _cancelled from cancelled;
+  select true, cancelled.queue, cancelled.key into _cancelled, _queue, _key from cancelled;
+  if _key is not null then
+    perform :schema.notice_keys_v1(array[_queue], array[_key]);
+    perform :schema.wake_v1(array[_queue]);
+  end if;
   return coalesce(_cancelled, false);
 end $tenantry$;

@@ -2,19 +2,19 @@
 
 -- name: enqueue_many
 -- Inserts jobs given as parallel arrays; ids in the same order.
--- $1 queues  $2 kinds  $3 tenants  $4 payloads  $5 priorities  $6 run_ats  $7 delays_ms  $8 max_attempts
+-- $1 queues  $2 kinds  $3 tenants  $4 payloads  $5 priorities  $6 run_ats  $7 delays_ms  $8 max_attempts  $9 keys
 select pg_catalog.unnest(:schema.enqueue_many_v1(
-  $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[]))::text as id;
+  $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[], $9::text[]))::text as id;
 
 -- name: claim
 -- $1 queue  $2 lease_id  $3 worker_id  $4 kinds  $5 count  $6 lease_ms  $7 listening
--- One row: how many were claimed, how their order is to be read, and when the next scheduled job is due.
-select claimed, interleave, next_due_ms
+-- One row: how many were claimed, how their order is to be read, whether limits hold back more, and when to look again.
+select claimed, interleave, held_back, next_due_ms
 from :schema.claim_v1($1::text, $2::uuid, $3::text, $4::text[], $5::integer, $6::double precision, $7::boolean);
 
 -- name: claimed
 -- The jobs that run under lease $1, the oldest first. No rows: the lease was reclaimed, or nothing was claimed.
-select id, queue, kind, tenant, payload, attempt, max_attempts, priority, run_at_seconds, created_at_seconds, errors
+select id, queue, kind, tenant, key, payload, attempt, max_attempts, priority, run_at_seconds, created_at_seconds, wait_seconds, errors
 from :schema.claimed_v1($1::uuid);
 
 -- name: extend

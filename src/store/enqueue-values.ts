@@ -20,7 +20,7 @@ export function enqueueBatches(jobs: readonly NewJob[]): NewJob[][] {
   return batches
 }
 
-/** Queues, kinds, tenants, payloads, priorities, times, delays, attempts. */
+/** Queues, kinds, tenants, payloads, priorities, times, delays, attempts, keys. */
 export function enqueueValues(jobs: readonly NewJob[]): unknown[] {
   return [
     jobs.map((job) => job.queue),
@@ -31,5 +31,6 @@ export function enqueueValues(jobs: readonly NewJob[]): unknown[] {
     jobs.map((job) => job.runAt?.toISOString() ?? null),
     jobs.map((job) => job.delayMs ?? null),
     jobs.map((job) => job.maxAttempts),
+    jobs.map((job) => job.key ?? null),
   ]
 }

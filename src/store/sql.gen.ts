@@ -174,6 +174,9 @@ create table :schema.tenant (
   constraint tenant_objective_in_range check (objective_wait_ms between 1 and 86400000 and objective_share between 0.5 and 0.9999)
 );
 
+-- Serves the question whether any tenant has limits of its own.
+create index tenant_bound on :schema.tenant (queue) where paused_at is not null or concurrency is not null or rate_per_second is not null;
+
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
 comment on column :schema.tenant.grp is 'The group whose share the tenant has a part of; null for a share of its own.';
 
@@ -317,7 +320,7 @@ create unlogged table :schema.notice (
 
 comment on table :schema.notice is 'Append-only, like signal: what else the next claim must know. A slot became free, a key has work, a run took longer than was charged, a setting changed.';
 comment on column :schema.notice.kind is 'Which claims fold it in: those of the kind; for the empty string, all.';
-comment on column :schema.notice.tenant is 'Whose parked lanes to look at again, or whose run was measured; the empty string for all tenants; null for none.';
+comment on column :schema.notice.tenant is 'Whose parked lanes to look at again, or whose run was measured; null for none. The empty string for all tenants; with a kind: that the kind is no longer paused.';
 comment on column :schema.notice.key is 'For which key to look at the jobs that wait; null for none.';
 comment on column :schema.notice.jobs is 'How many jobs of the lane ran; null when the notice measures nothing.';
 comment on column :schema.notice.seconds is 'How long they ran in all.';
@@ -740,6 +743,44 @@ begin
   end loop;
 end $tenantry$;
 
+-- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
+-- without one: where those that wait begin, those of its own kind if there are any; or else, where the service of the past ended.
+-- Its own kind first, since what waits in a kind that is paused or at its limit stands still while others are served.
+create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision;
+begin
+  select head.pass into _floor
+  from unnest(_kind || _kinds) with ordinality as wanted (kind, place)
+  cross join lateral (
+    (select ring.pass from :schema.ring
+     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+     order by ring.pass limit 1)
+    union all
+    (select node.pass from :schema.group_ring as node
+     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
+     order by node.pass limit 1)
+  ) as head
+  order by wanted.place > 1, head.pass
+  limit 1;
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      (select ring.pass from :schema.ring
+       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
+       order by ring.pass desc limit 1)
+      union all
+      (select node.pass from :schema.group_ring as node
+       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
+       order by node.pass desc limit 1)
+    ) as tail;
+  end if;
+  return coalesce(_floor, 0);
+end $tenantry$;
+
 -- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. One that
 -- is parked stays so. _kinds are those of the claim, over which a busy period is measured.
 create function :schema.enter_ring_v1(
@@ -748,39 +789,38 @@ create function :schema.enter_ring_v1(
 language plpgsql
 as $tenantry$
 declare
-  _grouped boolean := exists (select from :schema.tenant where tenant.queue = _queue);
-  _lane_groups text[] := array_fill(''::text, array[cardinality(_lane_tenants)]);
-  _groups text[] := array[''];
-  _floors double precision[];
+  _groups text[];
 begin
-  if _grouped then
-    select array_agg(coalesce(tenant.grp, '') order by given.place), array_agg(distinct coalesce(tenant.grp, ''))
-    into _lane_groups, _groups
-    from unnest(_lane_tenants) with ordinality as given (tenant, place)
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant;
-  end if;
-  _floors := array(select coalesce(:schema.floor_v1(_queue, given.grp, _kinds), 0) from unnest(_groups) as given (grp));
-
-  insert into :schema.ring as ring (queue, tenant, kind, grp, pass, ready, head_at, head_id)
-  select _queue, lane.tenant, lane.kind, lane.grp,
-         greatest(_floors[array_position(_groups, lane.grp)],
-           (select max(own.pass) from :schema.ring as own
-            where own.queue = _queue and own.tenant = lane.tenant and own.grp = lane.grp and own.kind = any (_kinds))),
-         true, lane.order_at, 0
-  from (
-    select given.kind, given.tenant, given.grp, min(given.order_at) as order_at
-    from unnest(_lane_kinds, _lane_tenants, _lane_groups, _lane_order_ats) as given (kind, tenant, grp, order_at)
-    group by given.kind, given.tenant, given.grp
-  ) as lane
-  on conflict (queue, tenant, kind) do update
-  set ready = ring.parked_until is null,
-      grp = case when ring.ready or ring.parked_until is not null then ring.grp else excluded.grp end,
-      pass = case when ring.ready or ring.parked_until is not null then ring.pass else excluded.pass end,
-      entered_at = case when ring.ready or ring.parked_until is not null then ring.entered_at else excluded.entered_at end,
-      head_at = least(ring.head_at, excluded.head_at),
-      head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end;
-  if _groups <> array[''] then
-    perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(_groups, ''));
+  with lane as (
+    select given.kind, given.tenant, min(given.order_at) as order_at,
+           coalesce((select tenant.grp from :schema.tenant where tenant.queue = _queue and tenant.tenant = given.tenant), '') as grp
+    from unnest(_lane_kinds, _lane_tenants, _lane_order_ats) as given (kind, tenant, order_at)
+    group by given.kind, given.tenant
+  ),
+  place as materialized (
+    select distinct_place.kind, distinct_place.grp, :schema.floor_v1(_queue, distinct_place.grp, distinct_place.kind, _kinds) as floor
+    from (select distinct lane.kind, lane.grp from lane) as distinct_place
+  ),
+  entered as (
+    insert into :schema.ring as ring (queue, tenant, kind, grp, pass, ready, head_at, head_id)
+    select _queue, lane.tenant, lane.kind, lane.grp,
+           greatest(place.floor, (select max(own.pass) from :schema.ring as own
+             where own.queue = _queue and own.tenant = lane.tenant and own.grp = lane.grp and own.kind = any (_kinds))),
+           true, lane.order_at, 0
+    from lane
+    join place on place.kind = lane.kind and place.grp = lane.grp
+    on conflict (queue, tenant, kind) do update
+    set ready = ring.parked_until is null,
+        grp = case when ring.ready or ring.parked_until is not null then ring.grp else excluded.grp end,
+        pass = case when ring.ready or ring.parked_until is not null then ring.pass else excluded.pass end,
+        entered_at = case when ring.ready or ring.parked_until is not null then ring.entered_at else excluded.entered_at end,
+        head_at = least(ring.head_at, excluded.head_at),
+        head_id = case when ring.head_at < excluded.head_at then ring.head_id else 0 end
+    returning ring.grp
+  )
+  select array_agg(distinct entered.grp) filter (where entered.grp <> '') into _groups from entered;
+  if _groups is not null then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
   end if;
 end $tenantry$;
 
@@ -988,6 +1028,7 @@ end $tenantry$;
 -- start, and parks the tenants that may start nothing; where these were all, the answer is empty and retry is true.
 create function :schema.turns_v1(
   _queue text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer, _now timestamptz,
+  _bound boolean,
   out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out retry boolean
 )
 language plpgsql
@@ -995,6 +1036,7 @@ as $tenantry$
 declare
   _picked record;
   _inner record;
+  _emptied text[];
   _rooms integer[];
   _untils timestamptz[];
 begin
@@ -1008,8 +1050,12 @@ begin
     for i in 1 .. cardinality(_picked.names) loop
       if _picked.are_groups[i] then
         select pick.* into _inner from :schema.pick_v1(_queue, _picked.names[i], _kinds, _expected, _picked.shares[i], _quantum) as pick;
+        if _inner.names is null then
+          _emptied := _emptied || _picked.names[i];
+          continue;
+        end if;
         tenants := tenants || _inner.names;
-        groups := groups || array_fill(_picked.names[i], array[coalesce(cardinality(_inner.names), 0)]);
+        groups := groups || array_fill(_picked.names[i], array[cardinality(_inner.names)]);
         weights := weights || _inner.weights;
         shares := shares || _inner.shares;
       else
@@ -1025,13 +1071,23 @@ begin
     weights := _picked.weights;
     shares := _picked.shares;
   end if;
+  if _emptied is not null then
+    -- Its lanes were lost with the unlogged ring, say. Looked at again, or the claim would go round in a circle.
+    perform :schema.refresh_groups_v1(_queue, _kinds, _emptied);
+    retry := tenants is null;
+  end if;
+  if not _bound or tenants is null then
+    return;
+  end if;
 
   select room.rooms, room.untils, room.rated into _rooms, _untils, rated from :schema.rooms_v1(_queue, tenants, _now) as room;
   if array_length(array_remove(_untils, null), 1) > 0 then
     perform :schema.park_v1(_queue,
       array(select given.tenant from unnest(tenants, _untils) as given (tenant, until) where given.until is not null),
       array_remove(_untils, null), _now);
-    perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(groups, ''));
+    if groups <> array_fill(''::text, array[cardinality(groups)]) then
+      perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(groups, ''));
+    end if;
   end if;
   if array_length(array_remove(_rooms, null), 1) > 0 then
     select array_agg(given.tenant), array_agg(given.grp), array_agg(given.weight), array_agg(least(given.share, given.room))
@@ -1131,14 +1187,31 @@ declare
   _served_jobs integer[];
   _served_head_ats timestamptz[];
   _served_head_ids bigint[];
+  _served_kinds text[];
+  _charges double precision[];
   -- Lanes that have nothing more to give now.
   _spent text[];
   -- What discovery has to do.
   _due boolean;
   _signalled boolean;
+  _noticed boolean;
   _known integer;
   _walk_at timestamptz;
-  _settings boolean;
+  _rest_until timestamptz;
+  _keys_walk_at timestamptz;
+  -- Where the queue has settings (governed): the kinds that may be claimed and how many of each, what a job of each kind of the
+  -- claim is expected to run if time is charged, and the groups of the tenants that have turns.
+  _governed boolean;
+  _open text[] := _kinds;
+  _kind_rooms integer[];
+  _bound boolean;
+  _rated boolean := false;
+  _expected double precision[];
+  _groups text[];
+  _tenants_rated boolean;
+  _retry boolean;
+  _lane_names text[];
+  _lane_costs real[];
 begin
   -- An expression costs less than a statement, and the lock is mostly free.
   if not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
@@ -1164,11 +1237,31 @@ begin
              limit 1
            ) as head
          ),
-         exists (select from :schema.tenant where tenant.queue = _queue),
-         count(*), min(walk.walk_at)
-  into _due, _signalled, _settings, _known, _walk_at
+         exists (
+           select from unnest(_kinds || '') as wanted (kind)
+           cross join lateral (
+             select notice.id from :schema.notice where notice.queue = _queue and notice.kind = wanted.kind
+             order by notice.id
+             limit 1
+           ) as head
+         ),
+         coalesce((select queue.governed or queue.paused_at is not null from :schema.queue where queue.name = _queue), false),
+         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = ''),
+         count(*), min(walk.walk_at), max(walk.rest_until)
+  into _due, _signalled, _noticed, _governed, _keys_walk_at, _known, _walk_at, _rest_until
   from :schema.walk
   where walk.queue = _queue and walk.kind = any (_kinds);
+  if _governed then
+    select caps.kinds, caps.rooms, caps.room, caps.rated, caps.bound into _open, _kind_rooms, _count, _rated, _bound
+    from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+    _expected := :schema.expected_v1(_queue, _kinds);
+    perform :schema.admit_due_v1(_queue, _now);
+    perform :schema.unpark_due_v1(_queue, _kinds, _now);
+  end if;
+  if _keys_walk_at is null or _keys_walk_at <= _now then
+    perform :schema.walk_keys_v1(_queue, case when _keys_walk_at is null then 5000 else 8 end, _keys_walk_at is null);
+    _signalled := true;
+  end if;
   if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
@@ -1181,8 +1274,14 @@ begin
   if _due and :schema.promote_v1(_queue, _kinds) >= 500 then
     perform :schema.promote_by_tenant_v1(_queue, _kinds);
   end if;
-  if _signalled or _due then
+  if _noticed or _due then
+    perform :schema.fold_notices_v1(_queue, _kinds);
+  end if;
+  if _signalled or _noticed or _due then
     perform :schema.fold_signals_v1(_queue, _kinds);
+  end if;
+  if cardinality(_open) = 0 then
+    return 0;
   end if;
 
   while _claimed < _count loop
@@ -1190,14 +1289,14 @@ begin
     _shares := null;
     -- 2. Pick the turns. The common case is one kind, no settings of tenants, and nobody so far behind as to get a second turn before the
     -- last of these has had its first.
-    if cardinality(_kinds) = 1 and not _settings then
+    if cardinality(_kinds) = 1 and not _governed then
       select array_agg(lane.tenant), array_agg(lane.pass), array_agg(lane.head_at), array_agg(lane.head_id)
       into _tenants, _passes, _lane_head_ats, _lane_head_ids
       from (
         select ring.tenant, ring.pass, ring.head_at, ring.head_id
         from :schema.ring
-        where ring.queue = _queue and ring.kind = _kinds[1] and ring.ready
-        order by ring.pass
+        where ring.queue = _queue and ring.grp = '' and ring.kind = _kinds[1] and ring.ready
+        order by ring.pass, ring.tenant
         limit _turns
       ) as lane;
       if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _per_lane then
@@ -1209,15 +1308,32 @@ begin
       end if;
     end if;
     if _shares is null then
-      select pick.tenants, pick.weights, pick.shares into _tenants, _weights, _shares
-      from :schema.pick_v1(_queue, _kinds, _count - _claimed, _per_lane) as pick;
+      if _governed then
+        select turn.tenants, turn.groups, turn.weights, turn.shares, turn.rated, turn.retry
+        into _tenants, _groups, _weights, _shares, _tenants_rated, _retry
+        from :schema.turns_v1(_queue, _open,
+          case when _expected is not null then array(select _expected[array_position(_kinds, kind)] from unnest(_open) as kind) end, _count - _claimed, _per_lane, _now, _bound) as turn;
+        continue when _retry;
+        _rated := _rated or coalesce(_tenants_rated, false);
+      else
+        select pick.names, pick.weights, pick.shares into _tenants, _weights, _shares
+        from :schema.pick_v1(_queue, '', _kinds, null, _count - _claimed, _per_lane) as pick;
+      end if;
       select split.tenants, split.kinds, split.quotas, split.head_ats, split.head_ids
       into _lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids
-      from :schema.split_v1(_queue, _kinds, _tenants, _shares) as split;
+      from :schema.split_v1(_queue, _open, _tenants, _shares) as split;
+      if _kind_rooms is not null then
+        _lane_quotas := :schema.cut_v1(_open, _kind_rooms, _lane_kinds, _lane_quotas);
+      end if;
+      if _expected is not null then
+        select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost) into _lane_names, _lane_costs
+        from :schema.costs_v1(_queue, _kinds, _expected, _lane_tenants, _lane_kinds) as lane;
+      end if;
     end if;
     if _lane_tenants is null then
-      -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so.
-      exit when _walked_round;
+      -- The ring is used up and the batch is not full. Walk all the way round, once, before saying so, unless the last such walk was
+      -- long and in vain.
+      exit when _walked_round or _rest_until > _now;
       _walked_round := true;
       exit when :schema.walk_v1(_queue, _kinds, _kinds, 5000, true) = 0;
       continue;
@@ -1226,7 +1342,8 @@ begin
     -- 3. Take and mark. A row that somebody else holds (an operator, a cancel) is skipped and never waited for.
     with marked as (
       update :schema.job
-      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
+      set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now,
+          charged = _lane_costs[array_position(_lane_names, length(job.kind) || ':' || job.kind || job.tenant)]
       where job.ctid = any (array(
         select taken.ctid
         from unnest(_lane_tenants, _lane_kinds, _lane_quotas, _lane_head_ats, _lane_head_ids)
@@ -1245,8 +1362,8 @@ begin
       returning job.kind, job.tenant, job.order_at, job.id
     )
     select coalesce(sum(lane.jobs), 0), array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant),
-           array_agg(lane.tenant), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
-    into _taken, _served, _served_tenants, _served_jobs, _served_head_ats, _served_head_ids
+           array_agg(lane.tenant), array_agg(lane.kind), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
+    into _taken, _served, _served_tenants, _served_kinds, _served_jobs, _served_head_ats, _served_head_ids
     from (
       -- Where several times were taken, those of the last one are looked through again: it may have more.
       select marked.kind, marked.tenant, count(*)::integer as jobs, max(marked.order_at) as head_at,
@@ -1277,11 +1394,24 @@ begin
           ))
       );
     end if;
-    if cardinality(_kinds) > 1 then
-      select array_agg(served.tenant), array_agg(served.jobs) into _served_tenants, _served_jobs
+    if _rated and _taken > 0 then
+      perform :schema.debit_v1(_queue, _served_tenants, _served_kinds, _served_jobs, _now);
+    end if;
+    if _kind_rooms is not null then
+      select array_agg(kind.name), array_agg(kind.room) into _open, _kind_rooms
       from (
-        select lane.tenant, sum(lane.jobs)::integer as jobs
-        from unnest(_served_tenants, _served_jobs) as lane (tenant, jobs)
+        select given.name, given.room - coalesce((
+          select sum(lane.jobs) from unnest(_served_kinds, _served_jobs) as lane (kind, jobs) where lane.kind = given.name), 0)::integer as room
+        from unnest(_open, _kind_rooms) as given (name, room)
+      ) as kind
+      where kind.room is null or kind.room > 0;
+    end if;
+    _charges := _served_jobs;
+    if cardinality(_kinds) > 1 or _expected is not null then
+      select array_agg(served.tenant), array_agg(served.charge) into _served_tenants, _charges
+      from (
+        select lane.tenant, sum(lane.jobs * case when _expected is null then 1 else _lane_costs[array_position(_lane_names, lane.name)] end) as charge
+        from unnest(_served_tenants, _served, _served_jobs) as lane (tenant, name, jobs)
         group by lane.tenant
       ) as served;
     end if;
@@ -1289,8 +1419,9 @@ begin
     -- 5. Charge. By ctid alone, found by one probe for each tenant: joined to the ring, asked for with any(), or told that they are
     -- ready, PostgreSQL may read the whole ring instead. Nobody else writes to these rows, so they stay where they are.
     update :schema.ring
-    set pass = ring.pass + coalesce(_served_jobs[array_position(_served_tenants, ring.tenant)], 0)
+    set pass = ring.pass + coalesce(_charges[array_position(_served_tenants, ring.tenant)], 0)
                            / _weights[array_position(_tenants, ring.tenant)],
+        served_at = case when ring.tenant = any (_served_tenants) then _now else ring.served_at end,
         head_at = coalesce(_served_head_ats[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_at),
         head_id = coalesce(_served_head_ids[array_position(_served, length(ring.kind) || ':' || ring.kind || ring.tenant)], ring.head_id),
         ready = _spent is null or length(ring.kind) || ':' || ring.kind || ring.tenant <> all (_spent)
@@ -1305,12 +1436,25 @@ begin
       where lane.ready and lane.kind = any (_kinds)
     ));
 
+    if _governed and _groups <> array_fill(''::text, array[cardinality(_groups)]) then
+      perform :schema.charge_groups_v1(_queue, _kinds, array(
+        select _groups[array_position(_tenants, served.tenant)] from unnest(_served_tenants) with ordinality as served (tenant, place) order by served.place
+      ), _charges);
+      if _spent is not null then
+        perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(_groups, ''));
+      end if;
+    end if;
+    exit when _open is null;
+
     -- Where lanes are shallow, look at more of them for less from each.
     if _claimed < _count then
       _per_lane := least(_per_lane, greatest(1, _taken / cardinality(_lane_tenants)));
       _looked_again := true;
     end if;
   end loop;
+  if _governed and _claimed > 0 then
+    perform :schema.debit_keys_v1(_queue, _lease_id, _now);
+  end if;
   return _claimed;
 end $tenantry$;
 ` },
@@ -1507,6 +1651,9 @@ set jit = off
 as $tenantry$
 declare
   _strategy text;
+  _governed boolean;
+  _allowed integer;
+  _next_ms double precision;
   _set text;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -1521,14 +1668,22 @@ begin
   -- queue's lock. Here and not in a SET clause, which would end before the commit.
   _set := set_config('synchronous_commit', 'off', true);
 
-  select queue.strategy into _strategy from :schema.queue where queue.name = _queue;
+  select queue.strategy, queue.governed or queue.paused_at is not null into _strategy, _governed from :schema.queue where queue.name = _queue;
   -- Those of one claim are started in turns between the tenants, unless the order of arrival rules.
   interleave := coalesce(_strategy, 'fair') <> 'fifo';
-  case coalesce(_strategy, 'fair')
-    when 'fair' then claimed := :schema.claim_fair_v1(_queue, _lease_id, _kinds, _count);
-    when 'fifo' then claimed := :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _count);
-    when 'round-robin' then claimed := :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _count);
-  end case;
+  held_back := false;
+  if coalesce(_strategy, 'fair') = 'fair' then
+    claimed := :schema.claim_fair_v1(_queue, _lease_id, _kinds, _count);
+  else
+    _allowed := :schema.prepare_beside_v1(_queue, _count, coalesce(_governed, false));
+    claimed := case when _allowed = 0 then 0
+                    when _strategy = 'fifo' then :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _allowed)
+                    else :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _allowed) end;
+    if _governed and claimed > 0 then
+      perform :schema.debit_v1(_queue, '{}', '{}', array[claimed], clock_timestamp());
+      perform :schema.debit_keys_v1(_queue, _lease_id, clock_timestamp());
+    end if;
+  end if;
 
   if claimed > 0 then
     insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
@@ -1548,7 +1703,10 @@ begin
     on conflict (queue, worker_id) do update set seen_at = excluded.seen_at
     where waiter.seen_at < excluded.seen_at - interval '2 seconds';
   end if;
-  select min(head.due_ms) into next_due_ms
+  if _governed then
+    select held.held_back, held.next_ms into held_back, _next_ms from :schema.held_back_v1(_queue, _kinds, _count) as held;
+  end if;
+  select least(_next_ms, min(head.due_ms)) into next_due_ms
   from unnest(_kinds) as wanted (kind)
   cross join lateral (
     select greatest(0, extract(epoch from job.run_at - clock_timestamp()) * 1000)::double precision as due_ms
@@ -1557,6 +1715,37 @@ begin
     order by job.run_at, job.id
     limit 1
   ) as head;
+end $tenantry$;
+
+-- What a claim of a queue that is not fair must do besides: the keys that have work, and the limits of the queue. Its claims run side by
+-- side unless it has such limits, or a key has work; then they take turns like fair ones. Answers with how many jobs may be claimed.
+create function :schema.prepare_beside_v1(_queue text, _count integer, _governed boolean) returns integer
+language plpgsql
+as $tenantry$
+declare
+  _lock_class integer := (quote_ident(:schema_literal) || '.ring')::regclass::oid::integer;
+  _now timestamptz := clock_timestamp();
+  _noticed boolean;
+  _keys_walk_at timestamptz;
+begin
+  select (select notice.id from :schema.notice where notice.queue = _queue and notice.kind = '' order by notice.id limit 1) is not null,
+         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = '')
+  into _noticed, _keys_walk_at;
+  if _governed then
+    perform pg_advisory_xact_lock(_lock_class, hashtext(_queue));
+  elsif not _noticed and _keys_walk_at > _now or not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
+    return _count;
+  end if;
+  if _governed then
+    perform :schema.admit_due_v1(_queue, _now);
+  end if;
+  if _keys_walk_at is null or _keys_walk_at <= _now then
+    perform :schema.walk_keys_v1(_queue, case when _keys_walk_at is null then 5000 else 8 end, _keys_walk_at is null);
+  end if;
+  if _noticed then
+    perform :schema.fold_notices_v1(_queue, '{}');
+  end if;
+  return case when _governed then (select caps.room from :schema.caps_v1(_queue, '{}', _count, clock_timestamp()) as caps) else _count end;
 end $tenantry$;
 
 -- The jobs that run under a lease: the second half of a claim, and the way to find a claim whose reply was lost.
@@ -1624,6 +1813,11 @@ declare
   _lease_ids uuid[];
   _ids bigint[];
   _queues text[];
+  _tenants text[];
+  _kinds text[];
+  _keys text[];
+  _seconds double precision[];
+  _charged real[];
 begin
   leases := 0;
   retried := 0;
@@ -1650,7 +1844,7 @@ begin
     set state = 'scheduled',
         lease_id = null,
         run_at = backoff.due,
-        order_at = backoff.due - job.priority * interval '1 minute',
+        order_at = case when job.key is null then backoff.due - job.priority * interval '1 minute' else job.order_at end,
         errors = :schema.append_error_v1(job.errors, job.attempt,
           '{"name": "LeaseExpired", "message": "the worker stopped extending its lease while the job was running"}')
     from (
@@ -1659,12 +1853,17 @@ begin
       where due.id = any (_ids)
     ) as backoff
     where job.id = backoff.id and job.attempt < job.max_attempts
-    returning job.queue, job.run_at
+    returning job.queue, job.tenant, job.kind, job.key, job.run_at, job.claimed_at, job.charged
   )
-  select count(*), array_agg(distinct expired.queue),
+  select count(*), array_agg(expired.queue), array_agg(expired.tenant), array_agg(expired.kind), array_agg(expired.key),
+         array_agg(date_part('epoch', _now - expired.claimed_at)), array_agg(expired.charged),
          case when count(*) > 0 then greatest(0, extract(epoch from min(expired.run_at) - clock_timestamp()) * 1000) end
-  into retried, _queues, next_due_ms
+  into retried, _queues, _tenants, _kinds, _keys, _seconds, _charged, next_due_ms
   from expired;
+  if retried > 0 then
+    perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+    perform :schema.wake_v1(_queues);
+  end if;
 
   if retried < cardinality(_ids) then
     with gone as (
@@ -1673,17 +1872,22 @@ begin
       returning *
     ),
     kept as (
-      insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+      insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
         claimed_at, finalized_at, payload, errors, retention)
-      select gone.id, gone.queue, gone.kind, gone.tenant, 'discarded', gone.priority, gone.attempt, gone.max_attempts, gone.run_at,
+      select gone.id, gone.queue, gone.kind, gone.tenant, gone.key, 'discarded', gone.priority, gone.attempt, gone.max_attempts, gone.run_at,
         gone.created_at, gone.claimed_at, clock_timestamp(), gone.payload,
         :schema.append_error_v1(gone.errors, gone.attempt,
           '{"name": "LeaseExpired", "message": "the worker stopped extending its lease during the last attempt"}'),
         'discarded'
       from gone
-      returning 1
     )
-    select count(*) into discarded from kept;
+    select count(*), array_agg(gone.queue), array_agg(gone.tenant), array_agg(gone.kind), array_agg(gone.key),
+           array_agg(date_part('epoch', _now - gone.claimed_at)), array_agg(gone.charged)
+    into discarded, _queues, _tenants, _kinds, _keys, _seconds, _charged
+    from gone;
+    if discarded > 0 then
+      perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+    end if;
   end if;
 
   delete from :schema.lease
@@ -1692,9 +1896,6 @@ begin
   -- What is left of a lease must not be extended: its worker would not learn that it has lost the rest.
   update :schema.lease set expires_at = '-infinity'
   where lease.id = any (_lease_ids) and lease.expires_at <> '-infinity';
-  if _queues is not null then
-    perform :schema.wake_v1(_queues);
-  end if;
 end $tenantry$;
 
 -- The errors of a job with one more, stamped with its attempt and the database's time; the newest 20 are kept.
@@ -1724,34 +1925,45 @@ set jit = off
 as $tenantry$
 declare
   _history text;
+  -- Whether the next claim must know what ends here, besides jobs with a key.
+  _noticed boolean;
   _settled bigint[];
+  _tenants text[];
+  _kinds text[];
+  _keys text[];
+  _seconds double precision[];
+  _charged real[];
   -- Mostly all jobs were claimed together; then one comparison will do for each.
   _lease_id uuid := case when _lease_ids[1] = all (_lease_ids) then _lease_ids[1] end;
 begin
-  select queue.history into _history from :schema.queue where queue.name = _queue;
-  if _history = 'none' then
-    with completed as (
-      delete from :schema.job
-      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
-      returning job.id
-    )
-    select array_agg(completed.id) into _settled from completed;
-  else
-    with completed as (
-      delete from :schema.job
-      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
-      returning job.*
-    ),
-    kept as (
-      insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
-        claimed_at, finalized_at, payload, errors, retention)
-      select completed.id, completed.queue, completed.kind, completed.tenant, 'completed', completed.priority, completed.attempt,
-        completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
-        case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
-      from completed
-      returning job_history.id
-    )
-    select array_agg(kept.id) into _settled from kept;
+  select queue.history, queue.limited or queue.charge = 'time' into _history, _noticed from :schema.queue where queue.name = _queue;
+  with completed as (
+    delete from :schema.job
+    where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
+    returning job.*
+  ),
+  kept as (
+    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
+      claimed_at, finalized_at, payload, errors, retention)
+    select completed.id, completed.queue, completed.kind, completed.tenant, completed.key, 'completed', completed.priority, completed.attempt,
+      completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
+      case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
+    from completed
+    where _history is distinct from 'none'
+  ),
+  ended as (
+    select completed.id, completed.tenant, completed.kind, completed.key, completed.charged, completed.claimed_at,
+           _noticed or completed.key is not null as noticed
+    from completed
+  )
+  select array_agg(ended.id), array_agg(ended.tenant) filter (where ended.noticed), array_agg(ended.kind) filter (where ended.noticed),
+         array_agg(ended.key) filter (where ended.noticed),
+         array_agg(date_part('epoch', clock_timestamp() - ended.claimed_at)) filter (where ended.noticed),
+         array_agg(ended.charged) filter (where ended.noticed)
+  into _settled, _tenants, _kinds, _keys, _seconds, _charged
+  from ended;
+  if _tenants is not null then
+    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_tenants)]), _tenants, _kinds, _keys, _seconds, _charged);
   end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
@@ -1796,29 +2008,39 @@ declare
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
+  _ended_tenants text[];
+  _ended_kinds text[];
+  _ended_keys text[];
+  _seconds double precision[];
+  _charged real[];
 begin
   with requeued as (
     update :schema.job
-    set state = case when settled.delay_ms > 0 then cast('scheduled' as :schema.job_state) else 'available' end,
+    set state = case when settled.delay_ms > 0 then cast('scheduled' as :schema.job_state) when job.key is not null then 'blocked' else 'available' end,
         lease_id = null,
         attempt = job.attempt - (settled.outcome <> 'retry')::integer,
         run_at = case when settled.outcome = 'release' then job.run_at else settled.due end,
-        order_at = case when settled.outcome = 'release' then job.order_at else settled.due - job.priority * interval '1 minute' end,
+        -- A job with a key keeps its place in the order of the key.
+        order_at = case when settled.outcome = 'release' or job.key is not null then job.order_at else settled.due - job.priority * interval '1 minute' end,
         errors = case when settled.error is null then job.errors else :schema.append_error_v1(job.errors, job.attempt, settled.error) end
     from (
       select given.*, clock_timestamp() + given.delay_ms * interval '1 millisecond' as due
       from unnest(_ids, _lease_ids, _outcomes, _delays_ms, _errors) as given (id, lease_id, outcome, delay_ms, error)
     ) as settled
     where job.id = settled.id and job.lease_id = settled.lease_id
-    returning job.id, job.queue, job.kind, job.tenant, job.state, job.order_at
+    returning job.id, job.queue, job.kind, job.tenant, job.key, job.state, job.order_at, job.claimed_at, job.charged
   )
-  select array_agg(requeued.id),
+  select array_agg(requeued.id), array_agg(requeued.tenant), array_agg(requeued.kind), array_agg(requeued.key),
+         array_agg(date_part('epoch', clock_timestamp() - requeued.claimed_at)), array_agg(requeued.charged),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
          array_agg(requeued.tenant) filter (where requeued.state = 'available'),
          array_agg(requeued.order_at) filter (where requeued.state = 'available')
-  into _settled, _queues, _kinds, _tenants, _order_ats
+  into _settled, _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged, _queues, _kinds, _tenants, _order_ats
   from requeued;
+  if _settled is not null then
+    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged);
+  end if;
   if _queues is not null then
     perform :schema.signal_v1(_queues, _kinds, _tenants, _order_ats);
   end if;
@@ -1846,6 +2068,11 @@ as $tenantry$
 declare
   _history text;
   _settled bigint[];
+  _tenants text[];
+  _kinds text[];
+  _keys text[];
+  _seconds double precision[];
+  _charged real[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
   with finalized as (
@@ -1855,9 +2082,9 @@ begin
     returning job.*, settled.state as final_state, settled.error
   ),
   kept as (
-    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
       claimed_at, finalized_at, payload, errors, retention)
-    select finalized.id, finalized.queue, finalized.kind, finalized.tenant, finalized.final_state, finalized.priority,
+    select finalized.id, finalized.queue, finalized.kind, finalized.tenant, finalized.key, finalized.final_state, finalized.priority,
       finalized.attempt, finalized.max_attempts, finalized.run_at, finalized.created_at, finalized.claimed_at, clock_timestamp(),
       case when _history = 'keep-without-payload' and finalized.final_state <> 'discarded' then null else finalized.payload end,
       case when finalized.error is null then finalized.errors
@@ -1866,7 +2093,13 @@ begin
     from finalized
     where finalized.final_state = 'discarded' or _history is distinct from 'none'
   )
-  select array_agg(finalized.id) into _settled from finalized;
+  select array_agg(finalized.id), array_agg(finalized.tenant), array_agg(finalized.kind), array_agg(finalized.key),
+         array_agg(date_part('epoch', clock_timestamp() - finalized.claimed_at)), array_agg(finalized.charged)
+  into _settled, _tenants, _kinds, _keys, _seconds, _charged
+  from finalized;
+  if _settled is not null then
+    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _tenants, _kinds, _keys, _seconds, _charged);
+  end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
 
@@ -1881,6 +2114,8 @@ set jit = off
 as $tenantry$
 declare
   _cancelled boolean;
+  _queue text;
+  _key text;
 begin
   with cancelled as (
     delete from :schema.job
@@ -1888,9 +2123,9 @@ begin
     returning job.*
   ),
   kept as (
-    insert into :schema.job_history (id, queue, kind, tenant, state, priority, attempt, max_attempts, run_at, created_at,
+    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
       claimed_at, finalized_at, payload, errors, retention)
-    select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, 'cancelled', cancelled.priority, cancelled.attempt,
+    select cancelled.id, cancelled.queue, cancelled.kind, cancelled.tenant, cancelled.key, 'cancelled', cancelled.priority, cancelled.attempt,
       cancelled.max_attempts, cancelled.run_at, cancelled.created_at, cancelled.claimed_at, clock_timestamp(),
       case when queue.history = 'keep-without-payload' then null else cancelled.payload end,
       :schema.append_error_v1(cancelled.errors, cancelled.attempt, jsonb_build_object('name', 'Cancelled', 'message', _reason)),
@@ -1899,7 +2134,11 @@ begin
     left join :schema.queue on queue.name = cancelled.queue
     where queue.history is distinct from 'none'
   )
-  select true into _cancelled from cancelled;
+  select true, cancelled.queue, cancelled.key into _cancelled, _queue, _key from cancelled;
+  if _key is not null then
+    perform :schema.notice_keys_v1(array[_queue], array[_key]);
+    perform :schema.wake_v1(array[_queue]);
+  end if;
   return coalesce(_cancelled, false);
 end $tenantry$;
 ` },
@@ -2035,6 +2274,7 @@ language plpgsql
 as $tenantry$
 declare
   _tenants text[];
+  _lifted text[];
   _keys text[];
   _measured boolean;
   _lane_tenants text[];
@@ -2064,7 +2304,8 @@ begin
     where folded.jobs is not null
     group by folded.tenant, folded.kind
   )
-  select array(select distinct folded.tenant from folded where folded.jobs is null and folded.tenant is not null),
+  select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
+         array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
          array(select distinct folded.key from folded where folded.key is not null),
          exists (select from measured),
          array(select measured.tenant from measured order by measured.tenant, measured.kind),
@@ -2072,9 +2313,12 @@ begin
          array(select measured.jobs from measured order by measured.tenant, measured.kind),
          array(select measured.seconds from measured order by measured.tenant, measured.kind),
          array(select measured.surplus from measured order by measured.tenant, measured.kind)
-  into _tenants, _keys, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
+  into _tenants, _lifted, _keys, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
   if _measured then
     perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
+  end if;
+  if cardinality(_lifted) > 0 then
+    perform :schema.lift_v1(_queue, _kinds, _lifted);
   end if;
   if cardinality(_tenants) > 0 then
     perform :schema.unpark_v1(_queue, _kinds, _tenants);
@@ -3069,6 +3313,7 @@ end $tenantry$;
 -- A session as an operator wants to see it. Another user's is shown as far as the server lets the caller see it.
 create function :schema.why_session_v1(_pid integer) returns jsonb
 language sql
+set search_path = pg_catalog, pg_temp
 as $tenantry$
   select jsonb_build_object(
     'pid', activity.pid, 'application', coalesce(activity.application_name, ''), 'user', activity.usename, 'state', activity.state,
@@ -3138,6 +3383,7 @@ end $tenantry$;
 -- milliseconds.
 create function :schema.why_queue_lock_v1(_queue text) returns jsonb
 language sql
+set search_path = pg_catalog, pg_temp
 as $tenantry$
   select :schema.why_session_v1(activity.pid)
   from pg_locks as held
@@ -3154,6 +3400,7 @@ $tenantry$;
 -- Who has locked a whole table against claims; null when nobody has.
 create function :schema.why_table_lock_v1() returns jsonb
 language sql
+set search_path = pg_catalog, pg_temp
 as $tenantry$
   select jsonb_build_object('table', class.relname, 'mode', held.mode, 'holders', jsonb_build_array(:schema.why_session_v1(held.pid)))
   from pg_class as class
@@ -3357,18 +3604,60 @@ as $tenantry$
   ) as counted
 $tenantry$;
 
--- Who else starts before a pass is reached: the tenants and groups below _grp (the empty string for the top), and how many jobs they
--- may have until then. Looks at 1,000 lanes of each kind.
+-- Lanes that the next claim will bring into the ring: those that are signalled and, for a kind that no claim has asked for, all that
+-- have jobs. Up to 1,000 of each kind.
+create function :schema.why_entrants_v1(_queue text, _kinds text[]) returns table (tenant text, kind text)
+language sql
+as $tenantry$
+  select distinct head.tenant, wanted.kind
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    select signal.tenant from :schema.signal where signal.queue = _queue and signal.kind = wanted.kind order by signal.id limit 1000
+  ) as head
+  union
+  select lane.tenant, wanted.kind
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    with recursive hop as (
+      (select job.tenant from :schema.job
+       where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' order by job.tenant limit 1)
+      union all
+      select next.tenant from hop cross join lateral (
+        select job.tenant from :schema.job
+        where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' and job.tenant > hop.tenant
+        order by job.tenant limit 1
+      ) as next
+    )
+    select hop.tenant from hop limit 1000
+  ) as lane
+  where not exists (select from :schema.walk where walk.queue = _queue and walk.kind = wanted.kind)
+$tenantry$;
+
+-- Where those that wait begin in a group or, for the empty string, among the tenants without one.
+create function :schema.why_floor_v1(_queue text, _grp text, _kinds text[]) returns double precision
+language sql
+as $tenantry$
+  select min(head.pass)
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    select ring.pass from :schema.ring
+    where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+    order by ring.pass limit 1
+  ) as head
+$tenantry$;
+
+-- Who else starts before a pass is reached: among the tenants of a group or, for the empty string, the groups and the tenants without
+-- one; and how many jobs they may have until then. Looks at 1,000 lanes of each kind.
 create function :schema.why_others_v1(
-  _queue text, _grp text, _kinds text[], _starts_at double precision, _name text, out entities integer, out jobs double precision
+  _queue text, _grp text, _kinds text[], _starts_at double precision, _name text, _is_group boolean, out entities integer, out jobs double precision
 )
 language sql
 as $tenantry$
-  select count(*)::integer,
-         coalesce(sum(greatest(1, ceil((_starts_at - entity.pass) * entity.weight / entity.cost))), 0)
-  from (
-    select lane.tenant, min(lane.pass) as pass, coalesce(tenant.weight, 1) as weight,
-           case when queue.charge = 'time' then greatest(0.001, coalesce(max(lane.seconds), 1)) else 1 end as cost
+  with setting as (
+    select coalesce(max(queue.charge), 'jobs') = 'time' as timed from :schema.queue where queue.name = _queue
+  ),
+  lane as (
+    select head.tenant, wanted.kind, head.pass, head.seconds
     from unnest(_kinds) as wanted (kind)
     cross join lateral (
       select ring.tenant, ring.pass, ring.seconds from :schema.ring
@@ -3376,43 +3665,55 @@ as $tenantry$
         and (ring.pass, ring.tenant) < (_starts_at, _name)
       order by ring.pass, ring.tenant
       limit 1000
-    ) as lane
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
-    left join :schema.queue on queue.name = _queue
-    where lane.tenant <> _name or _grp = '' and exists (select from :schema.tenant as own where own.queue = _queue and own.tenant = _name and own.grp is not null)
-    group by lane.tenant, tenant.weight, queue.charge
+    ) as head
     union all
-    select node.grp, min(node.pass), coalesce(tenant_group.weight, 1), 1
-    from unnest(_kinds) as wanted (kind)
+    select entrant.tenant, entrant.kind, greatest(own.pass, :schema.why_floor_v1(_queue, _grp, _kinds), 0), own.seconds
+    from :schema.why_entrants_v1(_queue, _kinds) as entrant
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = entrant.tenant
+    left join :schema.ring as own on own.queue = _queue and own.tenant = entrant.tenant and own.kind = entrant.kind
+    where coalesce(tenant.grp, '') = _grp and not coalesce(own.ready, false) and own.parked_until is null
+  )
+  select count(*)::integer,
+         -- Turns of one job each, those that start at the same pass by their names; as if nobody's backlog ended before.
+         coalesce(sum(case
+           when entity.name < _name then floor((_starts_at - entity.pass) * entity.weight / greatest(0.001, entity.cost)) + 1
+           else ceil((_starts_at - entity.pass) * entity.weight / greatest(0.001, entity.cost))
+         end), 0)
+  from (
+    select lane.tenant as name, min(lane.pass) as pass, coalesce(tenant.weight, 1) as weight,
+           case when setting.timed then coalesce(max(lane.seconds), max(walk.seconds), 1) else 1 end as cost
+    from setting
+    cross join lane
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+    left join :schema.walk on walk.queue = _queue and walk.kind = lane.kind
+    where _is_group or lane.tenant <> _name
+    group by lane.tenant, tenant.weight, setting.timed
+    union all
+    select node.grp, min(node.pass), coalesce(tenant_group.weight, 1),
+           case when setting.timed then coalesce(max(walk.seconds), 1) else 1 end
+    from setting
+    cross join unnest(_kinds) as wanted (kind)
     cross join lateral (
       select group_ring.grp, group_ring.pass from :schema.group_ring
       where _grp = '' and group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
-        and (group_ring.pass, group_ring.grp) < (_starts_at, _name)
       order by group_ring.pass, group_ring.grp
       limit 1000
     ) as node
     left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = node.grp
-    where node.grp <> _name
-    group by node.grp, tenant_group.weight
+    left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
+    where not _is_group or node.grp <> _name
+    group by node.grp, tenant_group.weight, setting.timed
   ) as entity
+  where (entity.pass, entity.name) < (_starts_at, _name)
 $tenantry$;
 
--- Where a tenant stands among those of its group, or a group at the top: its own pass or, while it is not in the ring, where it would enter.
+-- Where a tenant stands: at its own pass or, while it is not in the ring, where it would enter.
 create function :schema.why_pass_v1(_queue text, _grp text, _tenant text, _kinds text[]) returns double precision
 language sql
 as $tenantry$
-  select coalesce(
-    (select min(ring.pass) from :schema.ring
-     where ring.queue = _queue and ring.tenant = _tenant and ring.kind = any (_kinds) and ring.ready),
-    greatest(
-      (select max(ring.pass) from :schema.ring where ring.queue = _queue and ring.tenant = _tenant and ring.kind = any (_kinds)),
-      (select min(head.pass) from unnest(_kinds) as wanted (kind)
-       cross join lateral (
-         select ring.pass from :schema.ring
-         where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
-         order by ring.pass limit 1
-       ) as head),
-      0))
+  select coalesce(min(own.pass) filter (where own.ready), greatest(max(own.pass), :schema.why_floor_v1(_queue, _grp, _kinds), 0))
+  from :schema.ring as own
+  where own.queue = _queue and own.tenant = _tenant and own.kind = any (_kinds)
 $tenantry$;
 
 -- How many turns come before a job in a fair queue.
@@ -3437,7 +3738,7 @@ begin
       (select walk.seconds from :schema.walk where walk.queue = _job.queue and walk.kind = _job.kind), 1) into _cost;
   end if;
   _starts_at := :schema.why_pass_v1(_job.queue, _grp, _job.tenant, _kinds) + _own_before * _cost / coalesce(_tenant.weight, 1);
-  select others.* into _inside from :schema.why_others_v1(_job.queue, _grp, _kinds, _starts_at, _job.tenant) as others;
+  select others.* into _inside from :schema.why_others_v1(_job.queue, _grp, _kinds, _starts_at, _job.tenant, false) as others;
   _jobs := _own_before + _inside.jobs;
   if _grp = '' then
     return jsonb_build_object('own_before', _own_before, 'tenants_before', _inside.entities, 'jobs_before', _jobs,
@@ -3447,7 +3748,7 @@ begin
   from :schema.group_ring as node
   left join :schema.tenant_group on tenant_group.queue = node.queue and tenant_group.name = node.grp
   where node.queue = _job.queue and node.grp = _grp and node.kind = any (_kinds);
-  select others.* into _outside from :schema.why_others_v1(_job.queue, '', _kinds, _starts_at, _grp) as others;
+  select others.* into _outside from :schema.why_others_v1(_job.queue, '', _kinds, _starts_at, _grp, true) as others;
   return jsonb_build_object('own_before', _own_before, 'group', _grp, 'tenants_before', _inside.entities, 'others_before', _outside.entities,
     'jobs_before', _jobs + _outside.jobs,
     'counted_to_the_end', _own_before < 1000 and _inside.entities < 1000 and _outside.entities < 1000);
@@ -3892,11 +4193,11 @@ as $tenantry$
   select greatest(_now, _full_at) + ceil(1e6 * _jobs / _rate - 1e-6) * interval '1 microsecond'
 $tenantry$;
 
--- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). next_at is when a bucket that had
--- no token has one.
+-- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). rated: a bucket must be debited;
+-- bound: tenants have limits; next_at: when a bucket that had too few tokens has one more.
 create function :schema.caps_v1(
   _queue text, _kinds text[], _count integer, _now timestamptz,
-  out kinds text[], out rooms integer[], out room integer, out rated boolean, out next_at timestamptz
+  out kinds text[], out rooms integer[], out room integer, out rated boolean, out bound boolean, out next_at timestamptz
 )
 language plpgsql
 as $tenantry$
@@ -3909,6 +4210,10 @@ begin
   room := _count;
   rated := false;
   select queue.* into _settings from :schema.queue where queue.name = _queue;
+  bound := num_nonnulls(_settings.tenant_concurrency, _settings.tenant_rate_per_second) > 0 or exists (
+    select from :schema.tenant
+    where tenant.queue = _queue and (tenant.paused_at is not null or tenant.concurrency is not null or tenant.rate_per_second is not null)
+  );
   if _settings.paused_at is not null then
     room := 0;
     return;
@@ -3976,18 +4281,20 @@ language plpgsql
 as $tenantry$
 begin
   select array_agg(tenant.room order by tenant.place),
-         array_agg(case when tenant.room > 0 then null when tenant.waits_for_token then tenant.token_at else 'infinity' end order by tenant.place),
+         array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
          bool_or(tenant.rate is not null)
   into rooms, untils, rated
   from (
     select wanted.place, wanted.rate,
            case when wanted.paused_at is not null then 0
+                when wanted.concurrency is null and wanted.rate is null then null
                 else greatest(0, least(wanted.concurrency - (
                     select count(*)::integer from (
                       select from :schema.job
                       where job.queue = _queue and job.tenant = wanted.name and job.state = 'running'
                       limit wanted.concurrency
                     ) as running), wanted.tokens)) end as room,
+           -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
            wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
            :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
     from (
@@ -4074,26 +4381,26 @@ begin
     left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
     where lane.parked_until is not null or lane.grp <> coalesce(tenant.grp, '')
   ),
-  floors as (
-    select kinds.own, place.grp, :schema.floor_v1(_queue, place.grp, case when kinds.own = '' then _kinds else array[kinds.own] end) as pass
-    from (select distinct case when moved.kind = any (_kinds) then '' else moved.kind end as own, moved.new_grp as grp from moved) as place
-    cross join lateral (select place.own) as kinds
+  place as materialized (
+    select distinct_place.kind, distinct_place.grp, :schema.floor_v1(_queue, distinct_place.grp, distinct_place.kind, _kinds) as floor
+    from (select distinct moved.kind, moved.new_grp as grp from moved) as distinct_place
   ),
   changed as (
     update :schema.ring
     set ready = ring.ready or ring.parked_until is not null,
         entered_at = case when ring.parked_until is not null then clock_timestamp() else ring.entered_at end,
         parked_at = null, parked_until = null, grp = lane.new_grp,
-        pass = case when lane.old_grp <> lane.new_grp then coalesce(lane.floor, 0) else greatest(ring.pass, lane.floor) end
+        pass = case when lane.old_grp <> lane.new_grp then lane.floor else greatest(ring.pass, lane.floor) end
     from (
-      select moved.ctid, moved.old_grp, moved.new_grp, floors.pass as floor
+      select moved.ctid, moved.old_grp, moved.new_grp, place.floor
       from moved
-      join floors on floors.grp = moved.new_grp and floors.own = case when moved.kind = any (_kinds) then '' else moved.kind end
+      join place on place.grp = moved.new_grp and place.kind = moved.kind
     ) as lane
     where ring.ctid = lane.ctid
     returning lane.old_grp, lane.new_grp
   )
-  select array(select changed.old_grp from changed where changed.old_grp <> '' union select changed.new_grp from changed where changed.new_grp <> '')
+  select array(select changed.old_grp from changed where changed.old_grp <> ''
+               union select changed.new_grp from changed where changed.new_grp <> '')
   into _groups;
   if cardinality(_groups) > 0 then
     perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
@@ -4127,6 +4434,71 @@ begin
     perform :schema.unpark_v1(_queue, _kinds, _tenants);
   end if;
 end $tenantry$;
+
+-- Lifts the lanes and nodes of kinds that were paused to where the others are now, for while these were served, they stood still.
+create function :schema.lift_v1(_queue text, _kinds text[], _lifted text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.ring
+  set pass = place.floor
+  from (
+    select lane.ctid, min(other.pass) as floor
+    from (select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.kind = any (_lifted) and ring.ready) as lane
+    cross join lateral (
+      select head.pass
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select ring.pass from :schema.ring
+        where ring.queue = _queue and ring.grp = lane.grp and ring.kind = wanted.kind and ring.ready
+        order by ring.pass limit 1
+      ) as head
+      where wanted.kind <> all (_lifted)
+    ) as other
+    group by lane.ctid
+  ) as place
+  where ring.ctid = place.ctid and ring.pass < place.floor;
+  update :schema.group_ring as node
+  set pass = greatest(node.pass, (
+    select min(head.pass)
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select other.pass from :schema.group_ring as other
+      where other.queue = _queue and other.kind = wanted.kind and other.ready
+      order by other.pass limit 1
+    ) as head
+    where wanted.kind <> all (_lifted)
+  ))
+  where node.queue = _queue and node.kind = any (_lifted) and node.ready;
+end $tenantry$;
+
+-- What keeps a claim that was not filled from more: whether limits do, and in how many milliseconds a token comes.
+create function :schema.held_back_v1(_queue text, _kinds text[], _count integer, out held_back boolean, out next_ms double precision)
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _next_at timestamptz;
+begin
+  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or caps.rooms <> array_fill(null::integer, array[cardinality(caps.rooms)]),
+         caps.next_at
+  into held_back, _next_at
+  from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+  select coalesce(held_back, false) or coalesce(bool_or(parked.is_parked), false), least(_next_at, min(parked.until))
+  into held_back, _next_at
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    (select true as is_parked, ring.parked_until as until from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity'
+     order by ring.parked_until limit 1)
+    union all
+    (select true, null from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity'
+     order by ring.parked_at limit 1)
+  ) as parked;
+  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
+  next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+end $tenantry$;
 ` },
   { version: 19, name: 'groups', text: `-- breaking: no
 -- Groups: the groups of a queue and its tenants without one share first, each by its weight; what a group gets is shared among its
@@ -4137,58 +4509,22 @@ end $tenantry$;
 --             by passes that count only among them.
 -- Invariant.  (G1) When a claim commits, a node is ready exactly if its group has a ready lane of its kind.
 
--- Virtual time among the lanes of a group, or ('') among the groups and the tenants without one: where those that wait begin or,
--- when none waits, where the service of the past ended. Null when there was none.
-create function :schema.floor_v1(_queue text, _grp text, _kinds text[]) returns double precision
-language plpgsql
-as $tenantry$
-declare
-  _floor double precision;
-begin
-  select min(head.pass) into _floor
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    (select ring.pass from :schema.ring
-     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
-     order by ring.pass limit 1)
-    union all
-    (select node.pass from :schema.group_ring as node
-     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
-     order by node.pass limit 1)
-  ) as head;
-  if _floor is null then
-    select max(tail.pass) into _floor
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
-       order by ring.pass desc limit 1)
-      union all
-      (select node.pass from :schema.group_ring as node
-       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
-       order by node.pass desc limit 1)
-    ) as tail;
-  end if;
-  return _floor;
-end $tenantry$;
-
 -- Makes the nodes of these groups ready or not, as their lanes are. One that becomes ready starts where those that wait begin.
 create function :schema.refresh_groups_v1(_queue text, _kinds text[], _groups text[]) returns void
 language plpgsql
 as $tenantry$
-declare
-  _floor double precision := coalesce(:schema.floor_v1(_queue, '', _kinds), 0);
 begin
   insert into :schema.group_ring as node (queue, grp, kind, pass, ready)
   select _queue, place.grp, place.kind,
          -- As with tenants: service of the kinds of the claim counts together.
-         greatest(_floor, (select max(own.pass) from :schema.group_ring as own
+         greatest(:schema.floor_v1(_queue, '', place.kind, _kinds), (select max(own.pass) from :schema.group_ring as own
                            where own.queue = _queue and own.grp = place.grp and (own.kind = place.kind or own.kind = any (_kinds)))),
          place.ready
   from (
     select given.grp, kind.kind,
            exists (select from :schema.ring
-                   where ring.queue = _queue and ring.grp = given.grp and ring.kind = kind.kind and ring.ready) as ready
+                   where ring.queue = _queue and ring.grp = given.grp and ring.kind = kind.kind and ring.ready
+                   order by ring.pass limit 1) as ready
     from (select distinct unnest(_groups) as grp) as given
     cross join lateral (
       select unnest(_kinds) as kind
@@ -4305,11 +4641,479 @@ begin
   ) as owed
   where node.queue = _queue and node.grp = owed.grp and node.kind = any (_kinds);
 end $tenantry$;
+
+-- What a job of each of these lanes is charged. _expected is for the kinds of the claim.
+create function :schema.costs_v1(_queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[])
+returns table (tenant text, kind text, cost real)
+language plpgsql
+as $tenantry$
+begin
+  return query
+  select given.tenant, given.kind, greatest(0.001, coalesce(lane.seconds, _expected[array_position(_kinds, given.kind)]))::real
+  from unnest(_tenants, _lane_kinds) as given (tenant, kind)
+  left join :schema.ring as lane on lane.queue = _queue and lane.tenant = given.tenant and lane.kind = given.kind;
+end $tenantry$;
+` },
+  { version: 21, name: 'tenants', text: `-- breaking: no
+-- What operators see of the tenants and queues: see docs/numbers.md for what each number means and how exact it is.
+--
+-- Everything is computed when it is read: from the jobs (how many wait and run), the ring (who is next), the settings, and what
+-- workers recorded in the last minutes (worker_window). A reader takes no lock that anybody waits for.
+
+-- Only what waits for a key is in it. Its statements say \`attempt >= 0\`, so that no other statement is served by it: see job_fifo.
+create index job_blocked on :schema.job (queue, tenant) where state = 'blocked' and attempt >= 0;
+
+create view :schema.tenant_window as
+select worker_window.queue, worker_window.window_at, counted.tenant,
+       sum(counted.started) as started, sum(counted.completed) as completed, sum(counted.failed) as failed,
+       sum(counted.busy_seconds::double precision) as busy_seconds
+from :schema.worker_window
+cross join lateral unnest(worker_window.tenants, worker_window.started, worker_window.completed, worker_window.failed, worker_window.busy_seconds)
+  as counted (tenant, started, completed, failed, busy_seconds)
+group by worker_window.queue, worker_window.window_at, counted.tenant;
+
+comment on view :schema.tenant_window is 'What each tenant got in each minute of the last hour, of all workers together.';
+
+create view :schema.tenant_histogram as
+select worker_window.queue, worker_window.window_at, owner.tenant, counted.measure, counted.bucket,
+       case counted.bucket when 0 then 0 else power(2, (counted.bucket - 1) / 4.0)::double precision end as from_ms,
+       power(2, counted.bucket / 4.0)::double precision as to_ms,
+       sum(counted.jobs) as jobs
+from :schema.worker_window
+cross join lateral (
+  select 'wait' as measure, wait.place, wait.bucket, wait.jobs
+  from unnest(worker_window.wait_places, worker_window.wait_buckets, worker_window.wait_jobs) as wait (place, bucket, jobs)
+  union all
+  select 'run', run.place, run.bucket, run.jobs
+  from unnest(worker_window.run_places, worker_window.run_buckets, worker_window.run_jobs) as run (place, bucket, jobs)
+) as counted
+join lateral unnest(worker_window.tenants) with ordinality as owner (tenant, place) on owner.place = counted.place
+group by worker_window.queue, worker_window.window_at, owner.tenant, counted.measure, counted.bucket;
+
+comment on view :schema.tenant_histogram is 'How many jobs of each tenant waited (wait: from being due to being claimed) or ran (run) for how long, in each minute of the last hour.';
+
+-- How much of each tenant waits. Counts at most about _budget jobs in all, so that the cost has a bound whatever the backlogs are: every
+-- lane is counted up to its even part of half of that, and those that have more share what is left; \`capped\` says that a tenant has
+-- more than was counted. ready_at is since when the job is due that is its next (the oldest, unless priorities say otherwise),
+-- and overdue how many of those counted have waited for longer than the tenant's objective.
+create function :schema.backlog_v1(_queue text, _budget integer) returns table (
+  tenant text, available bigint, blocked bigint, scheduled bigint, capped boolean, ready_at timestamptz, overdue bigint
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _lane_states text[];
+  _lane_kinds text[];
+  _lane_tenants text[];
+  _lane_ready_ats timestamptz[];
+  _lane_jobs integer[];
+  _lane_overdue integer[];
+  _cap integer;
+  _capped integer;
+  _objective_ms double precision;
+begin
+  select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
+
+  -- From lane to lane along the indexes, a probe for each.
+  with recursive
+  ready (kind, tenant, run_at) as (
+    (select job.kind, job.tenant, job.run_at from :schema.job
+     where job.queue = _queue and job.state = 'available'
+     order by job.kind, job.tenant, job.order_at, job.id
+     limit 1)
+    union all
+    select next.kind, next.tenant, next.run_at
+    from ready
+    cross join lateral (
+      select job.kind, job.tenant, job.run_at from :schema.job
+      where job.queue = _queue and job.state = 'available' and (job.kind, job.tenant) > (ready.kind, ready.tenant)
+      order by job.kind, job.tenant, job.order_at, job.id
+      limit 1
+    ) as next
+  ),
+  later (kind, tenant, run_at) as (
+    (select job.kind, job.tenant, job.run_at from :schema.job
+     where job.queue = _queue and job.state = 'scheduled'
+     order by job.kind, job.tenant, job.run_at, job.id
+     limit 1)
+    union all
+    select next.kind, next.tenant, next.run_at
+    from later
+    cross join lateral (
+      select job.kind, job.tenant, job.run_at from :schema.job
+      where job.queue = _queue and job.state = 'scheduled' and (job.kind, job.tenant) > (later.kind, later.tenant)
+      order by job.kind, job.tenant, job.run_at, job.id
+      limit 1
+    ) as next
+  ),
+  keyed (tenant) as (
+    (select job.tenant from :schema.job
+     where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0
+     order by job.tenant
+     limit 1)
+    union all
+    select next.tenant
+    from keyed
+    cross join lateral (
+      select job.tenant from :schema.job
+      where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 and job.tenant > keyed.tenant
+      order by job.tenant
+      limit 1
+    ) as next
+  )
+  select array_agg(lane.state), array_agg(lane.kind), array_agg(lane.tenant), array_agg(lane.run_at)
+  into _lane_states, _lane_kinds, _lane_tenants, _lane_ready_ats
+  from (
+    select 'available' as state, ready.kind, ready.tenant, ready.run_at from ready
+    union all
+    -- What is due and not yet promoted is ready for whoever waits for it.
+    select 'scheduled', later.kind, later.tenant, case when later.run_at <= _now then later.run_at end from later
+    union all
+    select 'blocked', '', keyed.tenant, null from keyed
+  ) as lane;
+  if _lane_states is null then
+    return;
+  end if;
+
+  _cap := greatest(1, _budget / 2 / cardinality(_lane_states));
+  for _pass in 1..2 loop
+    select array_agg(counted.jobs order by counted.place), array_agg(counted.overdue order by counted.place),
+           count(*) filter (where counted.jobs >= _cap)
+    into _lane_jobs, _lane_overdue, _capped
+    from (
+      select lane.place, head.jobs, head.overdue
+      from unnest(_lane_states, _lane_kinds, _lane_tenants) with ordinality as lane (state, kind, tenant, place)
+      cross join lateral (
+        select case when _pass = 1 or _lane_jobs[lane.place] >= _cap / 2 then _cap else 0 end as jobs
+      ) as most
+      cross join lateral (
+        select coalesce((
+          select coalesce(tenant.objective_wait_ms, tenant_group.objective_wait_ms, _objective_ms)
+          from :schema.tenant
+          left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+          where tenant.queue = _queue and tenant.tenant = lane.tenant
+        ), _objective_ms) as wait_ms
+      ) as objective
+      cross join lateral (
+        select count(*)::integer as jobs,
+               count(*) filter (where waiting.order_at < _now - objective.wait_ms * interval '1 millisecond')::integer as overdue
+        from (
+          (select job.order_at from :schema.job
+           where lane.state = 'available' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+           order by job.order_at, job.id
+           limit most.jobs)
+        ) as waiting
+      ) as head
+    ) as counted;
+  end loop;
+end $tenantry$;
 ` },
 ]
 
 /** Named queries. `:schema` stands for the quoted schema name. */
 export const QUERIES = {
+  why_job: `select rule, detail::text as detail from :schema.why_job_v1($1::bigint)`,
+  why_tenant: `select rule, detail::text as detail from :schema.why_tenant_v1($1::text, $2::text, $3::text)`,
+  doctor_patience: `select pg_catalog.set_config('lock_timeout', '3s', false), pg_catalog.set_config('statement_timeout', '30s', false)`,
+  doctor_starvation: `with lane as (
+  select ring.queue, ring.grp, ring.kind, ring.tenant, ring.pass, ring.ready and ring.parked_until is null as ready,
+         ring.entered_at, ring.served_at, min(ring.pass) over (partition by ring.queue, ring.tenant) as stands_at
+  from :schema.ring
+  where not exists (
+    select from :schema.queue where queue.name = ring.queue and (queue.strategy <> 'fair' or queue.charge = 'time')
+  )
+),
+served as (
+  select lane.queue, lane.grp, lane.kind, lane.tenant, lane.served_at,
+         lane.stands_at - 63 / coalesce(tenant.weight, 1) - 0.000001 as began_at
+  from lane
+  left join :schema.tenant on tenant.queue = lane.queue and tenant.tenant = lane.tenant
+  -- One that came back since its last turn stands where it entered.
+  where lane.served_at > lane.entered_at
+),
+ordered as (
+  select mark.*, min(mark.ready_since) over (
+           partition by mark.queue, mark.grp, mark.kind order by mark.at, mark.place rows between unbounded preceding and current row
+         ) as ready_since_below
+  from (
+    select lane.queue, lane.grp, lane.kind, lane.tenant, lane.pass as at, 1 as place, lane.entered_at as ready_since, null::timestamptz as served_at
+    from lane where lane.ready
+    union all
+    select served.queue, served.grp, served.kind, served.tenant, served.began_at, 0, null, served.served_at
+    from served
+  ) as mark
+),
+passed_over as (
+  select ordered.queue, ordered.grp, ordered.kind, ordered.tenant as favoured, ordered.at as began_at, ordered.served_at
+  from ordered
+  where ordered.served_at > ordered.ready_since_below
+  limit 20
+)
+select passed_over.queue, passed_over.kind, passed_over.favoured, starved.tenant, starved.pass, passed_over.began_at,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - starved.entered_at) * 1000) as ready_ms
+from passed_over
+cross join lateral (
+  select lane.tenant, lane.pass, lane.entered_at from lane
+  where lane.queue = passed_over.queue and lane.grp = passed_over.grp and lane.kind = passed_over.kind and lane.ready
+    and lane.pass < passed_over.began_at and lane.entered_at < passed_over.served_at
+  order by lane.pass, lane.tenant
+  limit 1
+) as starved`,
+  doctor_parked: `select parked.queue, parked.kind, parked.tenant,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - parked.parked_at) * 1000) as parked_ms
+from (
+  select ring.queue, ring.kind, ring.tenant, ring.parked_at from :schema.ring
+  where ring.parked_until is not null and ring.parked_at < pg_catalog.clock_timestamp() - interval '1 minute'
+    and (ring.parked_until = 'infinity' or ring.parked_until < pg_catalog.clock_timestamp() - interval '1 minute')
+  limit 10000
+) as parked
+left join :schema.queue on queue.name = parked.queue
+left join :schema.tenant on tenant.queue = parked.queue and tenant.tenant = parked.tenant
+left join :schema.bucket on bucket.queue = parked.queue and bucket.scope = 'tenant' and bucket.name = parked.tenant
+where queue.paused_at is null and tenant.paused_at is null
+  and (
+    coalesce(tenant.concurrency, queue.tenant_concurrency) is null
+    or coalesce(tenant.concurrency, queue.tenant_concurrency) > (
+      select count(*) from (
+        select from :schema.job
+        where job.queue = parked.queue and job.tenant = parked.tenant and job.state = 'running'
+        limit coalesce(tenant.concurrency, queue.tenant_concurrency)
+      ) as counted)
+  )
+  and (
+    coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) is null or bucket.full_at is null
+    or pg_catalog.date_part('epoch', bucket.full_at - pg_catalog.clock_timestamp()) * coalesce(tenant.rate_per_second, queue.tenant_rate_per_second)
+       <= (case when tenant.rate_per_second is null then queue.tenant_burst else tenant.burst end) - 1
+  )
+  and not exists (
+    select from :schema.notice
+    where notice.queue = parked.queue and notice.kind = '' and notice.tenant in (parked.tenant, '')
+  )
+  and exists (
+    select from :schema.worker
+    where parked.queue = any (worker.queues) and parked.kind = any (worker.kinds)
+      and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
+  )
+limit 20`,
+  doctor_leases: `select job.queue, job.kind, job.tenant, job.id::text as job,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - job.claimed_at) * 1000) as running_ms
+from :schema.job
+where job.state = 'running' and not exists (select from :schema.lease where lease.id = job.lease_id)
+limit 20`,
+  doctor_reclaim: `select lease.queue, lease.worker_id as worker,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - lease.expires_at) * 1000) as expired_ms
+from :schema.lease
+where lease.expires_at < pg_catalog.clock_timestamp() - interval '30 seconds' and lease.expires_at > '-infinity'
+order by lease.expires_at
+limit 20`,
+  doctor_limits: `with running as (
+  select job.queue, job.tenant, job.kind, job.key from :schema.job where job.state = 'running'
+)
+select used.queue, used.scope, used.name, used.running, used.allowed
+from (
+  select running.queue, 'queue' as scope, running.queue as name, count(*) as running, max(queue.concurrency) as allowed
+  from running
+  join :schema.queue on queue.name = running.queue
+  group by running.queue
+  union all
+  select running.queue, 'kind', running.kind, count(*), max(kind.concurrency)
+  from running
+  join :schema.kind on kind.queue = running.queue and kind.kind = running.kind
+  group by running.queue, running.kind
+  union all
+  select running.queue, 'tenant', running.tenant, count(*), max(coalesce(tenant.concurrency, queue.tenant_concurrency))
+  from running
+  left join :schema.queue on queue.name = running.queue
+  left join :schema.tenant on tenant.queue = running.queue and tenant.tenant = running.tenant
+  group by running.queue, running.tenant
+  union all
+  select running.queue, 'key', running.key, count(*), max(coalesce(key.concurrency, queue.key_concurrency, 1))
+  from running
+  left join :schema.queue on queue.name = running.queue
+  left join :schema.key on key.queue = running.queue and key.key = running.key
+  where running.key is not null
+  group by running.queue, running.key
+) as used
+where used.running > used.allowed
+limit 20`,
+  doctor_keys: `select head.queue, head.key, head.id::text as job,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - head.run_at) * 1000) as waiting_ms
+from (
+  select distinct seen.queue, seen.key
+  from (select job.queue, job.key from :schema.job where job.key is not null and job.state = 'blocked' limit 10000) as seen
+) as blocked
+left join :schema.queue on queue.name = blocked.queue
+left join :schema.key on key.queue = blocked.queue and key.key = blocked.key
+left join :schema.bucket on bucket.queue = blocked.queue and bucket.scope = 'key' and bucket.name = blocked.key
+cross join lateral (
+  select job.queue, job.key, job.kind, job.id, job.run_at, job.order_at from :schema.job
+  where job.queue = blocked.queue and job.key = blocked.key and job.state = 'blocked'
+  order by job.order_at, job.id
+  limit 1
+) as head
+cross join lateral (
+  select count(*) as held, count(*) filter (where holder.state = 'available') as available
+  from (
+    select job.state from :schema.job
+    where job.queue = blocked.queue and job.key = blocked.key and job.state in ('running', 'available')
+    limit coalesce(key.concurrency, queue.key_concurrency, 1)
+  ) as holder
+) as usage
+where head.run_at < pg_catalog.clock_timestamp() - interval '1 minute' and queue.paused_at is null
+  and usage.held < coalesce(key.concurrency, queue.key_concurrency, 1)
+  and not (coalesce(key.concurrency, queue.key_concurrency, 1) = 1 and exists (
+    select from :schema.job
+    where job.queue = blocked.queue and job.key = blocked.key and job.state = 'scheduled' and job.claimed_at is not null
+      and (job.order_at, job.id) < (head.order_at, head.id)
+  ))
+  and (
+    coalesce(key.rate_per_second, queue.key_rate_per_second) is null or bucket.full_at is null
+    or pg_catalog.date_part('epoch', bucket.full_at - pg_catalog.clock_timestamp()) * coalesce(key.rate_per_second, queue.key_rate_per_second)
+       <= (case when key.rate_per_second is null then queue.key_burst else key.burst end) - usage.available - 1
+  )
+  and not exists (select from :schema.notice where notice.queue = blocked.queue and notice.kind = '' and notice.key = blocked.key)
+  and exists (
+    select from :schema.worker
+    where blocked.queue = any (worker.queues) and head.kind = any (worker.kinds)
+      and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
+  )
+limit 20`,
+  doctor_backlog_of_hints: `select hint.queue, hint.kind, hint.sort, hint.hints
+from (
+  select seen.queue, seen.kind, 'signals' as sort, count(*) as hints
+  from (select signal.queue, signal.kind from :schema.signal limit 100000) as seen
+  group by seen.queue, seen.kind
+  union all
+  select seen.queue, seen.kind, 'notices', count(*)
+  from (select notice.queue, notice.kind from :schema.notice limit 100000) as seen
+  group by seen.queue, seen.kind
+) as hint
+where hint.hints > 10000 or not exists (
+  select from :schema.worker
+  where hint.queue = any (worker.queues) and (hint.kind = '' or hint.kind = any (worker.kinds))
+    and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
+)
+order by hint.hints desc
+limit 20`,
+  doctor_workers: `with recursive available as (
+  (select job.queue, job.kind from :schema.job where job.state = 'available' order by job.queue, job.kind limit 1)
+  union all
+  select next.queue, next.kind
+  from available
+  cross join lateral (
+    select job.queue, job.kind from :schema.job
+    where job.state = 'available' and (job.queue, job.kind) > (available.queue, available.kind)
+    order by job.queue, job.kind
+    limit 1
+  ) as next
+),
+scheduled as (
+  (select job.queue, job.kind from :schema.job where job.state = 'scheduled' and job.attempt >= 0 order by job.queue, job.kind limit 1)
+  union all
+  select next.queue, next.kind
+  from scheduled
+  cross join lateral (
+    select job.queue, job.kind from :schema.job
+    where job.state = 'scheduled' and job.attempt >= 0 and (job.queue, job.kind) > (scheduled.queue, scheduled.kind)
+    order by job.queue, job.kind
+    limit 1
+  ) as next
+),
+waiting as (
+  select head.queue, head.kind from (select available.queue, available.kind from available limit 1000) as head
+  union
+  select head.queue, head.kind from (select scheduled.queue, scheduled.kind from scheduled limit 1000) as head
+  where exists (
+    select from :schema.job
+    where job.queue = head.queue and job.kind = head.kind and job.state = 'scheduled' and job.attempt >= 0
+      and job.run_at <= pg_catalog.clock_timestamp()
+  )
+  union
+  select keyed.queue, keyed.kind
+  from (select job.queue, job.kind, job.state from :schema.job where job.key is not null limit 10000) as keyed
+  where keyed.state = 'blocked'
+)
+select waiting.queue, waiting.kind,
+       (select count(*) from (
+          select from :schema.job where job.queue = waiting.queue and job.kind = waiting.kind and job.state = 'available' limit 1000
+        ) as counted) as available
+from waiting
+where not exists (
+  select from :schema.worker
+  where waiting.queue = any (worker.queues) and waiting.kind = any (worker.kinds)
+    and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
+)
+order by waiting.queue, waiting.kind
+limit 20`,
+  doctor_horizon: `select 'transaction' as sort, activity.pid, activity.usename as owner, activity.application_name as name, activity.state,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - activity.xact_start) * 1000) as open_ms
+from pg_catalog.pg_stat_activity as activity
+where activity.backend_xmin is not null and activity.xact_start < pg_catalog.clock_timestamp() - interval '5 minutes'
+  and activity.backend_type not in ('autovacuum worker')
+union all
+select 'prepared transaction', null, prepared.owner, prepared.gid, null,
+       pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - prepared.prepared) * 1000)
+from pg_catalog.pg_prepared_xacts as prepared
+where prepared.prepared < pg_catalog.clock_timestamp() - interval '5 minutes'
+union all
+select 'replication slot', null, null, slot.slot_name, case when slot.active then 'active' else 'inactive' end, null
+from pg_catalog.pg_replication_slots as slot
+where pg_catalog.age(slot.xmin) > 10000000
+order by open_ms desc nulls first
+limit 20`,
+  doctor_locks: `select 'queue' as sort, known.name, held.session ->> 'pid' as pid, held.session ->> 'application' as application, held.session ->> 'state' as state,
+       (held.session ->> 'query_ms')::double precision as held_ms
+from (
+  select queue.name from :schema.queue union select walk.queue from :schema.walk
+) as known
+cross join lateral (select :schema.why_queue_lock_v1(known.name) as session) as held
+where held.session is not null
+union all
+select 'table', locked.found ->> 'table', locked.found #>> '{holders,0,pid}', locked.found #>> '{holders,0,application}',
+       locked.found #>> '{holders,0,state}', (locked.found #>> '{holders,0,transaction_ms}')::double precision
+from (select :schema.why_table_lock_v1() as found) as locked
+where locked.found is not null
+limit 20`,
+  doctor_vacuum: `select class.relname as name,
+       case when pg_catalog.current_setting('autovacuum') <> 'on' or pg_catalog.current_setting('track_counts') <> 'on' then 'off for the server'
+            when 'autovacuum_enabled=false' = any (class.reloptions) then 'off for the table'
+            else 'behind' end as vacuum,
+       coalesce(pg_catalog.pg_stat_get_dead_tuples(class.oid), 0) as dead, coalesce(pg_catalog.pg_stat_get_live_tuples(class.oid), 0) as live
+from pg_catalog.pg_class as class
+join pg_catalog.pg_namespace as namespace on namespace.oid = class.relnamespace
+where namespace.nspname = :schema_literal and class.relkind = 'r'
+  and (
+    pg_catalog.current_setting('autovacuum') <> 'on' or pg_catalog.current_setting('track_counts') <> 'on'
+    or 'autovacuum_enabled=false' = any (class.reloptions)
+    or pg_catalog.pg_stat_get_dead_tuples(class.oid) > 100000
+       and pg_catalog.pg_stat_get_dead_tuples(class.oid) > pg_catalog.pg_stat_get_live_tuples(class.oid)
+  )
+order by dead desc, name
+limit 20`,
+  doctor_history: `select 'job_history_' || wanted.class || '_' || pg_catalog.to_char(wanted.day, 'YYYYMMDD') as name
+from (
+  select class.class, (pg_catalog.now() at time zone 'UTC')::date + ahead.days as day
+  from (values ('settled'), ('discarded')) as class (class)
+  cross join (values (0), (1), (2)) as ahead (days)
+) as wanted
+where not exists (
+  select from pg_catalog.pg_class as class
+  join pg_catalog.pg_namespace as namespace on namespace.oid = class.relnamespace
+  join pg_catalog.pg_inherits as inherits on inherits.inhrelid = class.oid
+  where namespace.nspname = :schema_literal
+    and class.relname = 'job_history_' || wanted.class || '_' || pg_catalog.to_char(wanted.day, 'YYYYMMDD')
+)
+order by name`,
   enqueue_many: `select pg_catalog.unnest(:schema.enqueue_many_v1(
   $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[], $9::text[]))::text as id`,
   claim: `select claimed, interleave, held_back, next_due_ms

@@ -1,0 +1,336 @@
+-- breaking: no
+-- Limits on what runs at once, rates, and pauses, of queues, kinds and tenants. (Of keys: 0013_keys.sql.)
+--
+-- Problem.    Exact limits while many workers claim, without a counter that could leak; and a tenant at its limit must cost a
+--             claim nothing, however large its backlog and however many such tenants there are.
+-- Naive.      Count in the statement that claims: it does not see the other worker's uncommitted claim (DESIGN: a limit of 2 ran 4).
+--             Or pass over the jobs of such tenants, and read their backlogs at every claim.
+-- Here.       What runs is counted from an index, in a statement that starts once the queue's lock is held. A kind or queue without
+--             room is left out of the claim; a tenant without room is parked: its lanes leave the order of the ring until a notice
+--             says that a slot is free or a setting has changed, or until it has a token again.
+-- Rates.      A token bucket as one time stamp (the generic cell rate algorithm, ITU-T I.371): the bucket lacks
+--             (full_at - now) * rate tokens. A job that starts takes one. So in any window of t seconds at most burst + t * rate start.
+-- Invariants. (L1) When a claim commits, no queue, kind or tenant runs more than its limit, unless it did before and started none.
+--             (L2) No claim starts a job for which a bucket has no token.
+
+-- Whole tokens in a bucket; as good as unlimited where there is no rate.
+create function :schema.tokens_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer) returns integer
+language sql immutable
+as $tenantry$
+  select case when _rate is null then 1000000000
+              else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
+$tenantry$;
+
+-- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
+create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
+language sql immutable
+as $tenantry$
+  select greatest(_now, _full_at) + ceil(1e6 * _jobs / _rate - 1e-6) * interval '1 microsecond'
+$tenantry$;
+
+-- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). rated: a bucket must be debited;
+-- bound: tenants have limits; next_at: when a bucket that had too few tokens has one more.
+create function :schema.caps_v1(
+  _queue text, _kinds text[], _count integer, _now timestamptz,
+  out kinds text[], out rooms integer[], out room integer, out rated boolean, out bound boolean, out next_at timestamptz
+)
+language plpgsql
+as $tenantry$
+declare
+  _settings :schema.queue;
+  _full_at timestamptz;
+  _tokens integer;
+begin
+  kinds := _kinds;
+  room := _count;
+  rated := false;
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  bound := num_nonnulls(_settings.tenant_concurrency, _settings.tenant_rate_per_second) > 0 or exists (
+    select from :schema.tenant
+    where tenant.queue = _queue and (tenant.paused_at is not null or tenant.concurrency is not null or tenant.rate_per_second is not null)
+  );
+  if _settings.paused_at is not null then
+    room := 0;
+    return;
+  end if;
+  if _settings.concurrency is not null then
+    select greatest(0, least(room, _settings.concurrency - count(*))) into room
+    from (
+      select from :schema.job where job.queue = _queue and job.state = 'running' limit _settings.concurrency
+    ) as running;
+  end if;
+  if _settings.rate_per_second is not null then
+    rated := true;
+    select bucket.full_at into _full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'queue' and bucket.name = '';
+    _tokens := :schema.tokens_v1(_full_at, _now, _settings.rate_per_second, _settings.burst);
+    room := least(room, _tokens);
+    if _tokens < _count then
+      next_at := :schema.token_at_v1(_full_at, _now, _settings.rate_per_second, _settings.burst, _tokens + 1);
+    end if;
+  end if;
+  if not exists (select from :schema.kind where kind.queue = _queue) then
+    return;
+  end if;
+
+  select array_agg(capped.kind) filter (where capped.room is null or capped.room > 0),
+         array_agg(capped.room) filter (where capped.room is null or capped.room > 0),
+         rated or coalesce(bool_or(capped.rate_per_second is not null), false),
+         least(next_at, min(:schema.token_at_v1(capped.full_at, _now, capped.rate_per_second, capped.burst, capped.tokens + 1))
+           filter (where capped.paused_at is null and capped.tokens < _count))
+  into kinds, rooms, rated, next_at
+  from (
+    select wanted.kind, kind.paused_at, kind.rate_per_second, kind.burst, bucket.full_at,
+           case when kind.rate_per_second is not null
+                then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end as tokens,
+           case when kind.paused_at is not null then 0
+                else least(kind.concurrency - running.jobs,
+                       case when kind.rate_per_second is not null
+                            then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end) end as room
+    from unnest(_kinds) as wanted (kind)
+    left join :schema.kind on kind.queue = _queue and kind.kind = wanted.kind
+    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+    left join (
+      -- All that runs in the queue, once, as many as there are busy slots.
+      select job.kind, count(*)::integer as jobs from :schema.job
+      where job.queue = _queue and job.state = 'running'
+        and exists (select from :schema.kind as limited where limited.queue = _queue and limited.kind = any (_kinds) and limited.concurrency is not null)
+      group by job.kind
+    ) as counted on counted.kind = wanted.kind
+    cross join lateral (select coalesce(counted.jobs, 0) as jobs) as running
+  ) as capped;
+  kinds := coalesce(kinds, '{}');
+end $tenantry$;
+
+-- When the bucket will hold this many tokens.
+create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
+language sql immutable
+as $tenantry$
+  select greatest(_now, coalesce(_full_at, _now) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
+$tenantry$;
+
+-- What each of these tenants may start now. Null where nothing limits it; where 0, until when: infinity for a slot or a resume.
+create function :schema.rooms_v1(
+  _queue text, _tenants text[], _now timestamptz, out rooms integer[], out untils timestamptz[], out rated boolean
+)
+language plpgsql
+as $tenantry$
+begin
+  select array_agg(tenant.room order by tenant.place),
+         array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
+         bool_or(tenant.rate is not null)
+  into rooms, untils, rated
+  from (
+    select wanted.place, wanted.rate,
+           case when wanted.paused_at is not null then 0
+                when wanted.concurrency is null and wanted.rate is null then null
+                else greatest(0, least(wanted.concurrency - (
+                    select count(*)::integer from (
+                      select from :schema.job
+                      where job.queue = _queue and job.tenant = wanted.name and job.state = 'running'
+                      limit wanted.concurrency
+                    ) as running), wanted.tokens)) end as room,
+           -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
+           wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
+           :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
+    from (
+      select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
+             case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
+      from unnest(_tenants) with ordinality as given (name, place)
+      left join :schema.queue on queue.name = _queue
+      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
+      left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+      cross join lateral (
+        select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
+               coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
+               case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
+      ) as limits
+    ) as wanted
+  ) as tenant;
+end $tenantry$;
+
+-- Takes tokens for the jobs that were just claimed, given by lane.
+create function :schema.debit_v1(_queue text, _tenants text[], _kinds text[], _jobs integer[], _now timestamptz) returns void
+language sql
+as $tenantry$
+  insert into :schema.bucket as bucket (queue, scope, name, full_at)
+  select _queue, used.scope, used.name, :schema.full_at_v1(null, _now, used.rate, used.jobs)
+  from (
+    select 'queue' as scope, '' as name, queue.rate_per_second as rate, (select sum(given.jobs) from unnest(_jobs) as given (jobs))::integer as jobs
+    from :schema.queue
+    where queue.name = _queue and queue.rate_per_second is not null
+    union all
+    select 'kind', served.kind, kind.rate_per_second, served.jobs
+    from (select given.kind, sum(given.jobs)::integer as jobs from unnest(_kinds, _jobs) as given (kind, jobs) group by given.kind) as served
+    join :schema.kind on kind.queue = _queue and kind.kind = served.kind
+    where kind.rate_per_second is not null
+    union all
+    select 'tenant', served.tenant, coalesce(tenant.rate_per_second, queue.tenant_rate_per_second), served.jobs
+    from (select given.tenant, sum(given.jobs)::integer as jobs from unnest(_tenants, _jobs) as given (tenant, jobs) group by given.tenant) as served
+    left join :schema.queue on queue.name = _queue
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = served.tenant
+    where coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) is not null
+  ) as used
+  where used.jobs > 0
+  on conflict (queue, scope, name) do update set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
+$tenantry$;
+
+-- Takes the lanes of tenants out of the order of the ring, whatever their kinds, until the times given.
+create function :schema.park_v1(_queue text, _tenants text[], _untils timestamptz[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.ring
+  set ready = false, parked_at = _now, parked_until = _untils[array_position(_tenants, ring.tenant)]
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(_tenants) as parked (tenant)
+    cross join lateral (
+      select own.ctid, own.ready from :schema.ring as own
+      where own.queue = _queue and own.tenant = parked.tenant
+      offset 0
+    ) as lane
+    where lane.ready
+  ));
+end $tenantry$;
+
+-- Brings the parked lanes of these tenants ('' for all) back into the order of the ring, for a claim to look at their limits again,
+-- and lanes whose tenant has changed its group into that of the new one. No credit for having waited: a lane begins at its own
+-- pass, or where those that wait do.
+create function :schema.unpark_v1(_queue text, _kinds text[], _tenants text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+begin
+  with moved as (
+    select lane.ctid, lane.kind, lane.grp as old_grp, coalesce(tenant.grp, '') as new_grp
+    from (
+      select own.ctid, own.tenant, own.kind, own.grp, own.parked_until
+      from unnest(case when '' = any (_tenants)
+                       then array(select distinct ring.tenant from :schema.ring where ring.queue = _queue) else _tenants end) as noticed (name)
+      cross join lateral (
+        select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.tenant = noticed.name
+        offset 0
+      ) as own
+    ) as lane
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+    where lane.parked_until is not null or lane.grp <> coalesce(tenant.grp, '')
+  ),
+  place as materialized (
+    select distinct_place.kind, distinct_place.grp, :schema.floor_v1(_queue, distinct_place.grp, distinct_place.kind, _kinds) as floor
+    from (select distinct moved.kind, moved.new_grp as grp from moved) as distinct_place
+  ),
+  changed as (
+    update :schema.ring
+    set ready = ring.ready or ring.parked_until is not null,
+        entered_at = case when ring.parked_until is not null then clock_timestamp() else ring.entered_at end,
+        parked_at = null, parked_until = null, grp = lane.new_grp,
+        pass = case when lane.old_grp <> lane.new_grp then lane.floor else greatest(ring.pass, lane.floor) end
+    from (
+      select moved.ctid, moved.old_grp, moved.new_grp, place.floor
+      from moved
+      join place on place.grp = moved.new_grp and place.kind = moved.kind
+    ) as lane
+    where ring.ctid = lane.ctid
+    returning lane.old_grp, lane.new_grp
+  )
+  select array(select changed.old_grp from changed where changed.old_grp <> ''
+               union select changed.new_grp from changed where changed.new_grp <> '')
+  into _groups;
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
+-- Brings back the lanes whose tenants have a token again, up to 64 of each kind, and one of those that wait for a slot or a resume and
+-- were parked longest ago, at least 5 s: should its notice be missing, this is how it is found.
+create function :schema.unpark_due_v1(_queue text, _kinds text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+begin
+  _tenants := array(
+    select lane.tenant
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      (select ring.tenant from :schema.ring
+       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
+       order by ring.parked_until
+       limit 64)
+      union
+      (select ring.tenant from :schema.ring
+       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
+       order by ring.parked_at
+       limit 1)
+    ) as lane
+  );
+  if cardinality(_tenants) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _tenants);
+  end if;
+end $tenantry$;
+
+-- Lifts the lanes and nodes of kinds that were paused to where the others are now, for while these were served, they stood still.
+create function :schema.lift_v1(_queue text, _kinds text[], _lifted text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.ring
+  set pass = place.floor
+  from (
+    select lane.ctid, min(other.pass) as floor
+    from (select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.kind = any (_lifted) and ring.ready) as lane
+    cross join lateral (
+      select head.pass
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select ring.pass from :schema.ring
+        where ring.queue = _queue and ring.grp = lane.grp and ring.kind = wanted.kind and ring.ready
+        order by ring.pass limit 1
+      ) as head
+      where wanted.kind <> all (_lifted)
+    ) as other
+    group by lane.ctid
+  ) as place
+  where ring.ctid = place.ctid and ring.pass < place.floor;
+  update :schema.group_ring as node
+  set pass = greatest(node.pass, (
+    select min(head.pass)
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select other.pass from :schema.group_ring as other
+      where other.queue = _queue and other.kind = wanted.kind and other.ready
+      order by other.pass limit 1
+    ) as head
+    where wanted.kind <> all (_lifted)
+  ))
+  where node.queue = _queue and node.kind = any (_lifted) and node.ready;
+end $tenantry$;
+
+-- What keeps a claim that was not filled from more: whether limits do, and in how many milliseconds a token comes.
+create function :schema.held_back_v1(_queue text, _kinds text[], _count integer, out held_back boolean, out next_ms double precision)
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _next_at timestamptz;
+begin
+  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or caps.rooms <> array_fill(null::integer, array[cardinality(caps.rooms)]),
+         caps.next_at
+  into held_back, _next_at
+  from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+  select coalesce(held_back, false) or coalesce(bool_or(parked.is_parked), false), least(_next_at, min(parked.until))
+  into held_back, _next_at
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    (select true as is_parked, ring.parked_until as until from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity'
+     order by ring.parked_until limit 1)
+    union all
+    (select true, null from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity'
+     order by ring.parked_at limit 1)
+  ) as parked;
+  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
+  next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+end $tenantry$;

@@ -1,0 +1,56 @@
+-- breaking: no
+-- Groups: the groups of a queue and its tenants without one share first, each by its weight; what a group gets is shared among its
+-- tenants, each by its own. So one that splits its backlog over a hundred tenants gains nothing.
+--
+-- Here.       Start-time fair queueing twice: a group has a node for each kind in group_ring, which stands in the order of the passes
+--             together with the lanes of tenants without a group. A turn of the group is given out among its tenants in the same way,
+--             by passes that count only among them.
+-- Invariant.  (G1) When a claim commits, a node is ready exactly if its group has a ready lane of its kind.
+
+-- Makes the nodes of these groups ready or not, as their lanes are. One that becomes ready starts where those that wait begin.
+create function :schema.refresh_groups_v1(_queue text, _kinds text[], _groups text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  insert into :schema.group_ring as node (queue, grp, kind, pass, ready)
+  select _queue, place.grp, place.kind,
+         -- As with tenants: service of the kinds of the claim counts together.
+         greatest(:schema.floor_v1(_queue, '', place.kind, _kinds), (select max(own.pass) from :schema.group_ring as own
+                           where own.queue = _queue and own.grp = place.grp and (own.kind = place.kind or own.kind = any (_kinds)))),
+         place.ready
+  from (
+    select given.grp, kind.kind,
+           exists (select from :schema.ring
+                   where ring.queue = _queue and ring.grp = given.grp and ring.kind = kind.kind and ring.ready
+                   order by ring.pass limit 1) as ready
+    from (select distinct unnest(_groups) as grp) as given
+    cross join lateral (
+      select unnest(_kinds) as kind
+      union
+      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind <> ''
+    ) as kind
+  ) as place
+  left join :schema.group_ring as present on present.queue = _queue and present.grp = place.grp and present.kind = place.kind
+  where place.ready is distinct from coalesce(present.ready, false)
+  order by place.grp, place.kind
+  on conflict (queue, grp, kind) do update
+  set ready = excluded.ready,
+      pass = case when excluded.ready then excluded.pass else node.pass end;
+end $tenantry$;
+
+-- Charges the groups of the tenants served: the ready nodes of the kinds of the claim alike.
+create function :schema.charge_groups_v1(_queue text, _kinds text[], _tenants text[], _groups text[], _charges double precision[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.group_ring as node
+  set pass = node.pass + served.charge / coalesce(tenant_group.weight, 1)
+  from (
+    select given.grp, sum(given.charge) as charge
+    from unnest(_groups, _charges) as given (grp, charge)
+    where given.grp <> ''
+    group by given.grp
+  ) as served
+  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = served.grp
+  where node.queue = _queue and node.grp = served.grp and node.kind = any (_kinds) and node.ready;
+end $tenantry$;
