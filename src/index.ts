@@ -1,4 +1,5 @@
 export type { TenantryOptions } from './config.js'
+export type { Remedy, Why, WhyTarget } from './diagnosis/why.js'
 export type { TransactionClient } from './driver/transaction-client.js'
 export {
   ConfigurationError,

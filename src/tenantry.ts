@@ -1,10 +1,13 @@
 import { type ResolvedTenantryOptions, resolveOptions, type TenantryOptions } from './config.js'
+import { whyTarget } from './diagnosis/target.js'
+import type { Why, WhyTarget } from './diagnosis/why.js'
 import { toTenantryError } from './driver/pg-errors.js'
 import { DatabasePool } from './driver/pool.js'
 import type { SqlQuery } from './driver/statement.js'
 import { ConfigurationError } from './errors.js'
 import type { JobDefinition } from './job/define-job.js'
 import type { JobRecord } from './job/job.js'
+import { jobId } from './job/job-id.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
 import { checkKnownOptions, expected, nameOption } from './options.js'
 import { groupSettings, keySettings, kindSettings, queueSettings, tenantSettings } from './settings/check.js'
@@ -21,6 +24,7 @@ import type {
 } from './settings/settings.js'
 import { reasonText } from './settle/planned-exit.js'
 import { AdminStore } from './store/admin-store.js'
+import { DiagnosisStore } from './store/diagnosis-store.js'
 import { migrate } from './store/migrate.js'
 import { PgStore } from './store/pg-store.js'
 import type { Queryable } from './store/store.js'
@@ -46,6 +50,7 @@ export class Tenantry {
   readonly #pool: DatabasePool
   readonly #store: PgStore
   readonly #admin: AdminStore
+  readonly #diagnosis: DiagnosisStore
   /** Those that have not stopped. */
   readonly #workers = new Set<Worker>()
   #closed = false
@@ -57,6 +62,7 @@ export class Tenantry {
     const session = poolSession(this.#pool)
     this.#store = new PgStore(session, schema, connectionHint)
     this.#admin = new AdminStore(session.transaction, schema, connectionHint)
+    this.#diagnosis = new DiagnosisStore(session, schema, connectionHint)
   }
 
   /** Creates or upgrades the schema. Any number of processes may call it at once: one does the work, the others wait. */
@@ -174,6 +180,14 @@ export class Tenantry {
     await this.#admin.resume(nameOption('queue', queue), scopeOption('resume', scope))
   }
 
+  /**
+   * Why a job, or the next job of a tenant, does not run: the one rule that binds, its facts, both in words, and what would
+   * change it. Looks and changes nothing. The rules, in their order: docs/why.md.
+   */
+  async why(target: WhyTarget): Promise<Why> {
+    return this.#diagnosis.why(whyTarget(target))
+  }
+
   /** Stops the workers made here, then closes the connections. A pool of the application's own stays open. */
   async close(): Promise<void> {
     this.#closed = true
@@ -198,9 +212,4 @@ function poolSession(pool: DatabasePool) {
     transaction: <Result>(run: (client: Queryable) => Promise<Result>) =>
       pool.transaction((client) => run(client as unknown as Queryable)),
   }
-}
-
-function jobId(id: unknown): string {
-  if (typeof id === 'string' && /^\d{1,19}$/.test(id) && BigInt(id) < 2n ** 63n) return id
-  throw expected('the id of a job', 'the decimal string that enqueue returned', id)
 }

@@ -157,7 +157,7 @@ select head.queue, head.key, head.id::text as job,
        pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - head.run_at) * 1000) as waiting_ms
 from (
   select distinct seen.queue, seen.key
-  from (select job.queue, job.key from :schema.job where job.key is not null and job.state = 'blocked' limit 10000) as seen
+  from (select job.queue, job.key from :schema.job where job.state = 'blocked' and job.attempt >= 0 limit 10000) as seen
 ) as blocked
 left join :schema.queue on queue.name = blocked.queue
 left join :schema.key on key.queue = blocked.queue and key.key = blocked.key
@@ -252,9 +252,8 @@ waiting as (
       and job.run_at <= pg_catalog.clock_timestamp()
   )
   union
-  select keyed.queue, keyed.kind
-  from (select job.queue, job.kind, job.state from :schema.job where job.key is not null limit 10000) as keyed
-  where keyed.state = 'blocked'
+  select blocked.queue, blocked.kind
+  from (select job.queue, job.kind from :schema.job where job.state = 'blocked' and job.attempt >= 0 limit 10000) as blocked
 )
 select waiting.queue, waiting.kind,
        (select count(*) from (

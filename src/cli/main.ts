@@ -6,6 +6,7 @@ import { jobsCommand } from './commands/jobs.js'
 import { migrateCommand } from './commands/migrate.js'
 import { queuesCommand } from './commands/queues.js'
 import { replayCommand } from './commands/replay.js'
+import { whyCommand } from './commands/why.js'
 import type { CommandFactory, Edge } from './edge.js'
 import { EXIT, type ExitCode, failureOf, Interruption } from './exit-codes.js'
 import { printable } from './output.js'
@@ -18,6 +19,7 @@ const COMMANDS: readonly CommandFactory[] = [
   enqueueCommand,
   jobsCommand,
   queuesCommand,
+  whyCommand,
   replayCommand,
   benchCommand,
 ]

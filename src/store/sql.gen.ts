@@ -1238,7 +1238,7 @@ begin
            ) as head
          ),
          exists (
-           select from unnest(_kinds || '') as wanted (kind)
+           select from unnest(_kinds || ''::text) as wanted (kind)
            cross join lateral (
              select notice.id from :schema.notice where notice.queue = _queue and notice.kind = wanted.kind
              order by notice.id
@@ -2287,7 +2287,7 @@ begin
     delete from :schema.notice
     where notice.ctid = any (array(
       select head.ctid
-      from unnest(_kinds || '') as wanted (kind)
+      from unnest(_kinds || ''::text) as wanted (kind)
       cross join lateral (
         select oldest.ctid from :schema.notice as oldest
         where oldest.queue = _queue and oldest.kind = wanted.kind
@@ -4051,28 +4051,29 @@ as $tenantry$
        limit 10
      ) as head)
     union all
-    (select 1, due.job
+    (select case when (due.job).key is null then 1 else 2 end, due.job
      from unnest(_kinds) as wanted (kind)
      cross join lateral (
        select job from :schema.job
        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'scheduled' and job.run_at <= statement_timestamp()
        order by job.run_at, job.id
        limit 10
-     ) as due
-     where (due.job).key is null)
+     ) as due)
     union all
-    -- No index leads from a tenant to these: 10,000 jobs with keys are looked through, and no more.
-    (select 2, keyed.job
-     from (select job from :schema.job where job.queue = _queue and job.key is not null limit 10000) as keyed
-     where (keyed.job).tenant = _tenant and (keyed.job).kind = any (_kinds)
-       and ((keyed.job).state = 'blocked' or (keyed.job).state = 'scheduled' and (keyed.job).run_at <= statement_timestamp()))
+    (select 2, blocked.job
+     from (
+       select job from :schema.job
+       where job.queue = _queue and job.tenant = _tenant and job.state = 'blocked' and job.attempt >= 0
+       limit 1000
+     ) as blocked
+     where (blocked.job).kind = any (_kinds))
   ) as waiting
   order by waiting.place, (waiting.job).order_at, (waiting.job).id
   limit 10
 $tenantry$;
 
--- The kinds of a queue of which there are jobs that may be due. Up to 1,000.
-create function :schema.why_kinds_v1(_queue text) returns text[]
+-- The kinds of a queue of which there are jobs that wait, and those of a tenant that wait for their keys. Up to 1,000 of each.
+create function :schema.why_kinds_v1(_queue text, _tenant text) returns text[]
 language sql
 as $tenantry$
   with recursive available as (
@@ -4094,9 +4095,11 @@ as $tenantry$
     union
     select kind from (select kind from scheduled limit 1000) as counted
     union
-    select keyed.kind from (
-      select job.kind from :schema.job where job.queue = _queue and job.key is not null limit 10000
-    ) as keyed)
+    select blocked.kind from (
+      select job.kind from :schema.job
+      where job.queue = _queue and job.tenant = _tenant and job.state = 'blocked' and job.attempt >= 0
+      limit 1000
+    ) as blocked)
 $tenantry$;
 
 -- Why the next job of a tenant does not run, of any kind or of one.
@@ -4124,7 +4127,7 @@ begin
     return;
   end if;
   if _kind is null then
-    _kinds := :schema.why_kinds_v1(_queue);
+    _kinds := :schema.why_kinds_v1(_queue, _tenant);
   end if;
   -- The first of its jobs that nobody has locked: claims step over the others.
   for _job in select head.* from :schema.why_heads_v1(_queue, _tenant, _kinds) as head loop
@@ -4480,7 +4483,7 @@ declare
   _now timestamptz := clock_timestamp();
   _next_at timestamptz;
 begin
-  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or caps.rooms <> array_fill(null::integer, array[cardinality(caps.rooms)]),
+  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or cardinality(array_remove(caps.rooms, null)) > 0,
          caps.next_at
   into held_back, _next_at
   from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
@@ -4692,12 +4695,10 @@ group by worker_window.queue, worker_window.window_at, owner.tenant, counted.mea
 
 comment on view :schema.tenant_histogram is 'How many jobs of each tenant waited (wait: from being due to being claimed) or ran (run) for how long, in each minute of the last hour.';
 
--- How much of each tenant waits. Counts at most about _budget jobs in all, so that the cost has a bound whatever the backlogs are: every
--- lane is counted up to its even part of half of that, and those that have more share what is left; \`capped\` says that a tenant has
--- more than was counted. ready_at is since when the job is due that is its next (the oldest, unless priorities say otherwise),
--- and overdue how many of those counted have waited for longer than the tenant's objective.
-create function :schema.backlog_v1(_queue text, _budget integer) returns table (
-  tenant text, available bigint, blocked bigint, scheduled bigint, capped boolean, ready_at timestamptz, overdue bigint
+-- The lanes of a queue that have jobs which wait, with the longest wait that their tenant's objective allows. From lane to lane
+-- along the indexes, a probe for each. ready_at: since when the job is due that is next, if it is.
+create function :schema.waiting_lanes_v1(_queue text) returns table (
+  state text, kind text, tenant text, ready_at timestamptz, objective_ms double precision
 )
 language plpgsql
 stable
@@ -4712,19 +4713,10 @@ set jit = off
 as $tenantry$
 declare
   _now timestamptz := clock_timestamp();
-  _lane_states text[];
-  _lane_kinds text[];
-  _lane_tenants text[];
-  _lane_ready_ats timestamptz[];
-  _lane_jobs integer[];
-  _lane_overdue integer[];
-  _cap integer;
-  _capped integer;
   _objective_ms double precision;
 begin
   select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
-
-  -- From lane to lane along the indexes, a probe for each.
+  return query
   with recursive
   ready (kind, tenant, run_at) as (
     (select job.kind, job.tenant, job.run_at from :schema.job
@@ -4771,8 +4763,8 @@ begin
       limit 1
     ) as next
   )
-  select array_agg(lane.state), array_agg(lane.kind), array_agg(lane.tenant), array_agg(lane.run_at)
-  into _lane_states, _lane_kinds, _lane_tenants, _lane_ready_ats
+  select lane.state, lane.kind, lane.tenant, lane.run_at,
+         coalesce(tenant.objective_wait_ms, tenant_group.objective_wait_ms, _objective_ms)
   from (
     select 'available' as state, ready.kind, ready.tenant, ready.run_at from ready
     union all
@@ -4780,43 +4772,406 @@ begin
     select 'scheduled', later.kind, later.tenant, case when later.run_at <= _now then later.run_at end from later
     union all
     select 'blocked', '', keyed.tenant, null from keyed
-  ) as lane;
-  if _lane_states is null then
+  ) as lane
+  left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp;
+end $tenantry$;
+
+-- How many jobs wait in each of the lanes given, up to _cap of each, and how many of those that are ready have waited for longer
+-- than is given for the lane.
+create function :schema.count_lanes_v1(
+  _queue text, _states text[], _kinds text[], _tenants text[], _objectives_ms double precision[], _cap integer,
+  out jobs integer[], out overdue integer[]
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+begin
+  select array_agg(head.jobs order by lane.place), array_agg(head.overdue order by lane.place)
+  into jobs, overdue
+  from unnest(_states, _kinds, _tenants, _objectives_ms) with ordinality as lane (state, kind, tenant, objective_ms, place)
+  cross join lateral (
+    -- By order_at, which is in the index: but for priorities it is the time at which a job is due.
+    select count(*)::integer as jobs,
+           count(*) filter (where waiting.order_at < _now - lane.objective_ms * interval '1 millisecond')::integer as overdue
+    from (
+      (select job.order_at from :schema.job
+       where lane.state = 'available' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+       order by job.order_at, job.id
+       limit _cap)
+      union all
+      (select null from :schema.job
+       where lane.state = 'scheduled' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'scheduled'
+       order by job.run_at, job.id
+       limit _cap)
+      union all
+      (select null from :schema.job
+       where lane.state = 'blocked' and job.queue = _queue and job.tenant = lane.tenant and job.state = 'blocked' and job.attempt >= 0
+       limit _cap)
+    ) as waiting
+  ) as head;
+end $tenantry$;
+
+-- How much of each tenant waits. Counts at most about _budget jobs in all, so that the cost has a bound whatever the backlogs are: every
+-- lane is counted up to its even part of half of that, and those that have more share what is left. \`capped\` says that a tenant has
+-- more than was counted.
+create function :schema.backlog_v1(_queue text, _budget integer) returns table (
+  tenant text, available bigint, blocked bigint, scheduled bigint, capped boolean, ready_at timestamptz, overdue bigint
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $tenantry$
+declare
+  _states text[];
+  _kinds text[];
+  _tenants text[];
+  _ready_ats timestamptz[];
+  _objectives_ms double precision[];
+  _jobs integer[];
+  _overdue integer[];
+  _cap integer;
+  _deep integer[];
+  _deep_cap integer;
+  _deep_jobs integer[];
+  _deep_overdue integer[];
+begin
+  select array_agg(lane.state), array_agg(lane.kind), array_agg(lane.tenant), array_agg(lane.ready_at), array_agg(lane.objective_ms)
+  into _states, _kinds, _tenants, _ready_ats, _objectives_ms
+  from :schema.waiting_lanes_v1(_queue) as lane;
+  if _states is null then
     return;
   end if;
+  _cap := greatest(1, _budget / 2 / cardinality(_states));
+  select counted.jobs, counted.overdue into _jobs, _overdue
+  from :schema.count_lanes_v1(_queue, _states, _kinds, _tenants, _objectives_ms, _cap) as counted;
 
-  _cap := greatest(1, _budget / 2 / cardinality(_lane_states));
-  for _pass in 1..2 loop
-    select array_agg(counted.jobs order by counted.place), array_agg(counted.overdue order by counted.place),
-           count(*) filter (where counted.jobs >= _cap)
-    into _lane_jobs, _lane_overdue, _capped
+  _deep := array(select lane.place from unnest(_jobs) with ordinality as lane (jobs, place) where lane.jobs >= _cap);
+  _deep_cap := (_budget - (select sum(lane.jobs) from unnest(_jobs) as lane (jobs))) / nullif(cardinality(_deep), 0);
+  -- Not for a little more of each.
+  if _deep_cap > 2 * _cap then
+    select counted.jobs, counted.overdue into _deep_jobs, _deep_overdue
     from (
-      select lane.place, head.jobs, head.overdue
-      from unnest(_lane_states, _lane_kinds, _lane_tenants) with ordinality as lane (state, kind, tenant, place)
-      cross join lateral (
-        select case when _pass = 1 or _lane_jobs[lane.place] >= _cap / 2 then _cap else 0 end as jobs
-      ) as most
-      cross join lateral (
-        select coalesce((
-          select coalesce(tenant.objective_wait_ms, tenant_group.objective_wait_ms, _objective_ms)
-          from :schema.tenant
-          left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
-          where tenant.queue = _queue and tenant.tenant = lane.tenant
-        ), _objective_ms) as wait_ms
-      ) as objective
-      cross join lateral (
-        select count(*)::integer as jobs,
-               count(*) filter (where waiting.order_at < _now - objective.wait_ms * interval '1 millisecond')::integer as overdue
-        from (
-          (select job.order_at from :schema.job
-           where lane.state = 'available' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
-           order by job.order_at, job.id
-           limit most.jobs)
-        ) as waiting
-      ) as head
-    ) as counted;
-  end loop;
+      select array_agg(lane.state order by lane.place) as states, array_agg(lane.kind order by lane.place) as kinds,
+             array_agg(lane.tenant order by lane.place) as tenants, array_agg(lane.objective_ms order by lane.place) as objectives_ms
+      from unnest(_states, _kinds, _tenants, _objectives_ms, _jobs) with ordinality as lane (state, kind, tenant, objective_ms, jobs, place)
+      where lane.jobs >= _cap
+    ) as deep
+    cross join lateral :schema.count_lanes_v1(_queue, deep.states, deep.kinds, deep.tenants, deep.objectives_ms, _deep_cap) as counted;
+  end if;
+
+  return query
+  select lane.tenant,
+         coalesce(sum(lane.jobs) filter (where lane.state = 'available'), 0)::bigint,
+         coalesce(sum(lane.jobs) filter (where lane.state = 'blocked'), 0)::bigint,
+         coalesce(sum(lane.jobs) filter (where lane.state = 'scheduled'), 0)::bigint,
+         bool_or(lane.capped), min(lane.ready_at), sum(lane.overdue)::bigint
+  from (
+    select each.state, each.tenant, each.ready_at, coalesce(deep.jobs, each.jobs) as jobs, coalesce(deep.overdue, each.overdue) as overdue,
+           coalesce(deep.jobs >= _deep_cap, each.jobs >= _cap) as capped
+    from unnest(_states, _tenants, _ready_ats, _jobs, _overdue) with ordinality as each (state, tenant, ready_at, jobs, overdue, place)
+    left join unnest(_deep, _deep_jobs, _deep_overdue) as deep (place, jobs, overdue) on deep.place = each.place
+  ) as lane
+  group by lane.tenant;
 end $tenantry$;
+
+-- What each tenant of a queue was given since _since, with the percentiles of how long its jobs waited and ran. reached is the part of
+-- those that started which did so within objective_ms.
+create function :schema.received_v1(_queue text, _since timestamptz) returns table (
+  tenant text, started bigint, completed bigint, failed bigint, busy_seconds double precision,
+  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
+  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
+  objective_ms double precision, objective_share double precision, within_objective double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+-- What is joined here comes from arrays, whose size the planner does not know: a nested loop over it would be quadratic.
+set enable_nestloop = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _objective_ms double precision;
+  _objective_share double precision;
+begin
+  select queue.objective_wait_ms, queue.objective_share into _objective_ms, _objective_share from :schema.queue where queue.name = _queue;
+  return query
+  with counted as (
+    select count.tenant, sum(count.started)::bigint as started, sum(count.completed)::bigint as completed, sum(count.failed)::bigint as failed,
+           sum(count.busy_seconds::double precision) as busy_seconds
+    from :schema.worker_window
+    cross join lateral unnest(worker_window.tenants, worker_window.started, worker_window.completed, worker_window.failed, worker_window.busy_seconds)
+      as count (tenant, started, completed, failed, busy_seconds)
+    where worker_window.queue = _queue and worker_window.window_at >= _since
+    group by count.tenant
+  ),
+  -- A number for each row of worker_window, so that the places in it can be joined to its tenants.
+  part as materialized (
+    select row_number() over () as number, worker_window.*
+    from :schema.worker_window
+    where worker_window.queue = _queue and worker_window.window_at >= _since
+  ),
+  owner as materialized (
+    select part.number, owner.place, owner.tenant
+    from part cross join lateral unnest(part.tenants) with ordinality as owner (tenant, place)
+  ),
+  bucket as (
+    select owner.tenant, timed.measure, timed.bucket, sum(timed.jobs) as jobs
+    from (
+      select part.number, 'wait' as measure, wait.place::bigint, wait.bucket, wait.jobs
+      from part cross join lateral unnest(part.wait_places, part.wait_buckets, part.wait_jobs) as wait (place, bucket, jobs)
+      union all
+      select part.number, 'run', run.place::bigint, run.bucket, run.jobs
+      from part cross join lateral unnest(part.run_places, part.run_buckets, part.run_jobs) as run (place, bucket, jobs)
+    ) as timed
+    join owner on owner.number = timed.number and owner.place = timed.place
+    group by owner.tenant, timed.measure, timed.bucket
+  ),
+  ranked as (
+    select bucket.tenant, bucket.measure, bucket.bucket, bucket.jobs,
+           -- The middle of the bucket on its scale: see src/numbers/histogram.ts.
+           case bucket.bucket when 0 then 1 else power(2, (bucket.bucket - 0.5) / 4.0) end::double precision as middle_ms,
+           sum(bucket.jobs) over (partition by bucket.tenant, bucket.measure order by bucket.bucket) as upto,
+           sum(bucket.jobs) over (partition by bucket.tenant, bucket.measure) as of
+    from bucket
+  ),
+  percentile as (
+    select ranked.tenant,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.50 * ranked.of) as wait_p50_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.95 * ranked.of) as wait_p95_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.99 * ranked.of) as wait_p99_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.50 * ranked.of) as run_p50_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.95 * ranked.of) as run_p95_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.99 * ranked.of) as run_p99_ms
+    from ranked
+    group by ranked.tenant
+  ),
+  objective as (
+    select counted.tenant,
+           case when tenant.objective_wait_ms is not null then tenant.objective_wait_ms
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_wait_ms else _objective_ms end as wait_ms,
+           case when tenant.objective_wait_ms is not null then tenant.objective_share
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_share else _objective_share end as share
+    from counted
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = counted.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+  ),
+  reached as (
+    -- Of the bucket in which the objective lies, as much as lies below it, as if the times in it were spread evenly.
+    select bucket.tenant,
+           sum(bucket.jobs * least(1, greatest(0, (objective.wait_ms - edge.from_ms) / (edge.to_ms - edge.from_ms)))) as within_objective
+    from bucket
+    join objective on objective.tenant = bucket.tenant
+    cross join lateral (
+      select case bucket.bucket when 0 then 0 else power(2, (bucket.bucket - 1) / 4.0) end::double precision as from_ms,
+             power(2, bucket.bucket / 4.0)::double precision as to_ms
+    ) as edge
+    where bucket.measure = 'wait' and objective.wait_ms is not null
+    group by bucket.tenant
+  )
+  select counted.tenant, counted.started, counted.completed, counted.failed, counted.busy_seconds,
+         percentile.wait_p50_ms, percentile.wait_p95_ms, percentile.wait_p99_ms,
+         percentile.run_p50_ms, percentile.run_p95_ms, percentile.run_p99_ms,
+         objective.wait_ms, objective.share, reached.within_objective
+  from counted
+  left join percentile on percentile.tenant = counted.tenant
+  left join objective on objective.tenant = counted.tenant
+  left join reached on reached.tenant = counted.tenant;
+end $tenantry$;
+
+-- Where the tenants of a queue stand in its ring. lag is how much service the tenant is ahead of the one that is next among the
+-- ungrouped tenants, or among those of its group: so much they get before it is served again, in jobs (or seconds, in a queue
+-- that charges time) of its own weight. Starved: it has a ready lane, and a second or more after that became ready or was last
+-- served, a claim served another tenant of the same kind and parent whose turn began at a larger pass. No claim does that: see
+-- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 63 jobs.
+create function :schema.standing_v1(_queue text) returns table (
+  tenant text, pass double precision, lag double precision, parked boolean, starved boolean
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _charge text;
+begin
+  select queue.charge into _charge from :schema.queue where queue.name = _queue;
+  return query
+  with lane as materialized (
+    select ring.tenant, ring.kind, ring.grp, ring.pass, ring.ready, ring.parked_until is not null as parked,
+           ring.served_at, greatest(ring.entered_at, ring.served_at) as since, coalesce(tenant.weight, 1) as weight,
+           min(ring.pass) over (partition by ring.tenant)
+             - 63 * case _charge when 'time' then coalesce(ring.seconds, walk.seconds, 1) else 1 end / coalesce(tenant.weight, 1) as turn_began
+    from :schema.ring
+    left join :schema.tenant on tenant.queue = ring.queue and tenant.tenant = ring.tenant
+    left join :schema.walk on walk.queue = ring.queue and walk.kind = ring.kind
+    where ring.queue = _queue
+  ),
+  -- For each ready lane, when those were last served whose turns began beyond its pass.
+  compared as (
+    select point.tenant, point.is_lane, point.since,
+           max(point.served_at) over (
+             partition by point.grp, point.kind order by point.at desc, point.is_lane desc
+             rows between unbounded preceding and 1 preceding
+           ) as beyond_served_at
+    from (
+      select lane.tenant, lane.grp, lane.kind, lane.pass as at, true as is_lane, lane.since, null::timestamptz as served_at
+      from lane where lane.ready
+      union all
+      select lane.tenant, lane.grp, lane.kind, lane.turn_began, false, null, lane.served_at
+      from lane where lane.served_at is not null
+    ) as point
+  ),
+  passed_over as (
+    select distinct compared.tenant from compared
+    where compared.is_lane and compared.beyond_served_at > compared.since + interval '1 second'
+  ),
+  owner as (
+    select lane.tenant, lane.grp, lane.weight, bool_or(lane.parked) as parked, bool_or(lane.ready) as ready,
+           coalesce(max(lane.pass) filter (where lane.ready), max(lane.pass)) as pass
+    from lane
+    group by lane.tenant, lane.grp, lane.weight
+  )
+  select owner.tenant, owner.pass,
+         (owner.pass - min(owner.pass) filter (where owner.ready) over (partition by owner.grp)) * owner.weight,
+         owner.parked and not owner.ready, passed_over.tenant is not null
+  from owner
+  left join passed_over on passed_over.tenant = owner.tenant;
+end $tenantry$;
+
+-- The tenants of a queue that have jobs, settings, or were served in the last _minutes full minutes and the current one. What waits is counted
+-- up to about _budget jobs in all.
+create function :schema.tenants_v1(_queue text, _budget integer default 500000, _minutes integer default 5) returns table (
+  tenant text, grp text, weight double precision, paused boolean, parked boolean, concurrency integer, rate_per_second double precision,
+  available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint, oldest_seconds double precision,
+  pass double precision, pass_lag double precision, starved boolean, noisy boolean,
+  started bigint, completed bigint, failed bigint, busy_seconds double precision,
+  received_share double precision, entitled_share double precision,
+  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
+  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
+  objective_wait_ms double precision, objective_share double precision, objective_reached double precision, objective_met boolean
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _settings :schema.queue;
+begin
+  if coalesce(_budget, 0) not between 1 and 100000000 then
+    raise exception 'expected the number of jobs to count to be from 1 to 100000000, got %', coalesce(_budget::text, 'null') using errcode = 'invalid_parameter_value';
+  end if;
+  if coalesce(_minutes, -1) not between 0 and 60 then
+    raise exception 'expected the minutes to be from 0 to 60, got %', coalesce(_minutes::text, 'null') using errcode = 'invalid_parameter_value';
+  end if;
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  return query
+  with backlog as materialized (select * from :schema.backlog_v1(_queue, _budget)),
+  received as materialized (
+    select * from :schema.received_v1(_queue, date_trunc('minute', _now) - _minutes * interval '1 minute')
+  ),
+  standing as materialized (select * from :schema.standing_v1(_queue)),
+  running as materialized (
+    select job.tenant, count(*) as jobs from :schema.job where job.queue = _queue and job.state = 'running' group by job.tenant
+  ),
+  own as materialized (select * from :schema.tenant where tenant.queue = _queue),
+  known as (
+    select backlog.tenant from backlog
+    union select received.tenant from received
+    union select running.tenant from running
+    union select own.tenant from own
+  ),
+  joined as materialized (
+    select known.tenant, own.grp, coalesce(own.weight, 1) as weight, coalesce(tenant_group.weight, 1) as group_weight,
+           own.paused_at is not null or _settings.paused_at is not null as paused, coalesce(standing.parked, false) as parked,
+           coalesce(own.concurrency, _settings.tenant_concurrency) as concurrency,
+           coalesce(own.rate_per_second, _settings.tenant_rate_per_second) as rate_per_second,
+           coalesce(backlog.available, 0) as available, coalesce(backlog.blocked, 0) as blocked, coalesce(backlog.scheduled, 0) as scheduled,
+           coalesce(backlog.capped, false) as capped, coalesce(running.jobs, 0) as running,
+           greatest(0, date_part('epoch', _now - backlog.ready_at)) as oldest_seconds, backlog.overdue,
+           standing.pass, standing.lag, coalesce(standing.starved, false) as starved,
+           coalesce(received.started, 0) as started, coalesce(received.completed, 0) as completed, coalesce(received.failed, 0) as failed,
+           coalesce(received.busy_seconds, 0) as busy_seconds,
+           case _settings.charge when 'time' then coalesce(received.busy_seconds, 0) else coalesce(received.started, 0) end as service,
+           received.wait_p50_ms, received.wait_p95_ms, received.wait_p99_ms, received.run_p50_ms, received.run_p95_ms, received.run_p99_ms,
+           received.within_objective,
+           case when own.objective_wait_ms is not null then own.objective_wait_ms
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_wait_ms else _settings.objective_wait_ms end as objective_wait_ms,
+           case when own.objective_wait_ms is not null then own.objective_share
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_share else _settings.objective_share end as objective_share
+    from known
+    left join own on own.tenant = known.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = own.grp
+    left join backlog on backlog.tenant = known.tenant
+    left join running on running.tenant = known.tenant
+    left join received on received.tenant = known.tenant
+    left join standing on standing.tenant = known.tenant
+  ),
+  -- Those among whom the queue was shared: they were served, or wait and may be.
+  sharing as (
+    select joined.*,
+           joined.started > 0 or joined.busy_seconds > 0 or joined.running > 0
+             or joined.available > 0 and not joined.paused and not joined.parked as shares
+    from joined
+  ),
+  entitled as (
+    select sharing.*,
+           sum(sharing.weight) filter (where sharing.shares) over (partition by sharing.grp) as weight_in_group,
+           -- Each group once, by whichever of its tenants is counted first.
+           case when not sharing.shares then 0
+                when sharing.grp is null then sharing.weight
+                when row_number() over (partition by sharing.grp, sharing.shares order by sharing.tenant) = 1 then sharing.group_weight
+                else 0 end as weight_at_top
+    from sharing
+  ),
+  totals as (
+    select entitled.*, sum(entitled.weight_at_top) over () as all_weights, sum(entitled.service) over () as all_service,
+           sum(entitled.running) over () as all_running, sum(entitled.busy_seconds) over () as all_busy
+    from entitled
+  ),
+  judged as (
+    select totals.*,
+           case when totals.objective_wait_ms is null then null
+                when totals.paused and totals.started > 0 then totals.within_objective / totals.started
+                when totals.started + coalesce(totals.overdue, 0) > 0 and not totals.paused
+                  then coalesce(totals.within_objective, 0) / (totals.started + coalesce(totals.overdue, 0)) end as objective_reached
+    from totals
+  )
+  select judged.tenant, judged.grp, judged.weight, judged.paused, judged.parked, judged.concurrency, judged.rate_per_second,
+         judged.available, judged.blocked, judged.scheduled, judged.capped, judged.running,
+         case when judged.available + judged.scheduled > 0 then judged.oldest_seconds end,
+         judged.pass, judged.lag, judged.starved and not judged.paused,
+         judged.running >= 30 and judged.running > 0.1 * judged.all_running or judged.busy_seconds > 0.1 * judged.all_busy,
+         judged.started, judged.completed, judged.failed, judged.busy_seconds,
+         judged.service / nullif(judged.all_service, 0)::double precision,
+         case when not judged.shares then 0
+              when judged.grp is null then judged.weight / judged.all_weights
+              else judged.group_weight / judged.all_weights * judged.weight / judged.weight_in_group end,
+         judged.wait_p50_ms, judged.wait_p95_ms, judged.wait_p99_ms, judged.run_p50_ms, judged.run_p95_ms, judged.run_p99_ms,
+         judged.objective_wait_ms, judged.objective_share, judged.objective_reached, judged.objective_reached >= judged.objective_share
+  from judged;
+end $tenantry$;
+
+comment on function :schema.tenants_v1(text, integer, integer) is
+  'The tenants of a queue: what waits and runs, where they stand, what they got in the last full minutes and the current one, and whether they are starved, noisy, and meet their objective.';
 ` },
 ]
 
@@ -4950,7 +5305,7 @@ limit 20`,
        pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - head.run_at) * 1000) as waiting_ms
 from (
   select distinct seen.queue, seen.key
-  from (select job.queue, job.key from :schema.job where job.key is not null and job.state = 'blocked' limit 10000) as seen
+  from (select job.queue, job.key from :schema.job where job.state = 'blocked' and job.attempt >= 0 limit 10000) as seen
 ) as blocked
 left join :schema.queue on queue.name = blocked.queue
 left join :schema.key on key.queue = blocked.queue and key.key = blocked.key
@@ -5039,9 +5394,8 @@ waiting as (
       and job.run_at <= pg_catalog.clock_timestamp()
   )
   union
-  select keyed.queue, keyed.kind
-  from (select job.queue, job.kind, job.state from :schema.job where job.key is not null limit 10000) as keyed
-  where keyed.state = 'blocked'
+  select blocked.queue, blocked.kind
+  from (select job.queue, job.kind from :schema.job where job.state = 'blocked' and job.attempt >= 0 limit 10000) as blocked
 )
 select waiting.queue, waiting.kind,
        (select count(*) from (
