@@ -1,10 +1,10 @@
 import { discover } from './discover.js'
-import { SECONDS_UNKNOWN } from './estimate.js'
+import { SECONDS_LEAST, SECONDS_UNKNOWN } from './estimate.js'
 import type { Job } from './job.js'
 import { startKeyed } from './keys.js'
-import type { Group, Lane, Tenant } from './lane.js'
+import type { Entry, Group, Lane, Tenant } from './lane.js'
 import { pick, type Share } from './pick.js'
-import type { Candidate, Ring } from './ring.js'
+import type { Ring } from './ring.js'
 import { NO_DEFAULTS, roomOf, start } from './room.js'
 import { type Quota, split } from './split.js'
 import { park, rest } from './standing.js'
@@ -17,8 +17,10 @@ const TURNS_OF_A_CLAIM = 8
 interface Claim {
   readonly state: State
   readonly nowMs: number
+  /** All that were asked for: turns are charged in all of them. */
+  readonly kinds: readonly string[]
   /** Those that still have room. */
-  kinds: readonly string[]
+  open: readonly string[]
   count: number
   perLane: number
   hasLookedAgain: boolean
@@ -33,11 +35,11 @@ export function claim(
   const { kinds, count, nowMs } = ask
   discover(state, kinds, nowMs)
   const perLane = Math.ceil(count / TURNS_OF_A_CLAIM)
-  const under: Claim = { state, nowMs, kinds, perLane, count: 0, hasLookedAgain: false, jobs: [] }
+  const under: Claim = { state, nowMs, kinds, open: kinds, perLane, count, hasLookedAgain: false, jobs: [] }
   under.count = Math.min(count, roomOf(state.limits, NO_DEFAULTS, nowMs))
   while (under.jobs.length < under.count) {
-    under.kinds = under.kinds.filter((kind) => roomOf(kindOf(state, kind).limits, NO_DEFAULTS, nowMs) > 0)
-    if (under.kinds.length === 0) break
+    under.open = kinds.filter((kind) => roomOf(kindOf(state, kind).limits, NO_DEFAULTS, nowMs) > 0)
+    if (under.open.length === 0) break
     const shares = sharesOf(under, state.ring, under.count - under.jobs.length)
     if (shares.length === 0) break
     take(under, shares)
@@ -47,24 +49,19 @@ export function claim(
 
 /** Gives out turns at the top, and again inside of each group that has some. */
 function sharesOf(claim: Claim, ring: Ring, wanted: number): Share[] {
-  const { state, kinds, perLane } = claim
-  const costOf = state.charge === 'time' ? (candidate: Candidate) => secondsOfNext(claim, candidate) : () => 1
-  const shares = pick(ring, { kinds, wanted, quantum: perLane, costOf })
+  const { state, open, perLane } = claim
+  const costOf = state.charge === 'time' ? (entry: Entry) => expectedSeconds(state, entry) : () => 1
+  const shares = pick(ring, { kinds: open, wanted, quantum: perLane, costOf })
   if (!shares.some(({ member }) => member.isGroup)) return shares
   return shares.flatMap((share) =>
     share.member.isGroup ? sharesOf(claim, (share.member as Group).ring, share.jobs) : [share],
   )
 }
 
-/** What the next job of a member is expected to cost: that of its lane with the smallest pass. */
-function secondsOfNext(claim: Claim, { entry }: Candidate): number {
-  if (!entry.member.isGroup) return expectedSeconds(claim.state, entry as Lane)
-  const [first] = (entry.member as Group).ring.candidates([entry.kind], 1)
-  return first ? secondsOfNext(claim, first) : SECONDS_UNKNOWN
-}
-
-function expectedSeconds(state: State, lane: Lane): number {
-  return lane.seconds ?? kindOf(state, lane.kind).seconds ?? SECONDS_UNKNOWN
+/** What a job of a lane is charged, or of a group expected to be. */
+function expectedSeconds(state: State, entry: Entry): number {
+  const own = entry.member.isGroup ? undefined : (entry as Lane).seconds
+  return Math.max(SECONDS_LEAST, own ?? kindOf(state, entry.kind).seconds ?? SECONDS_UNKNOWN)
 }
 
 /** Starts the jobs of one round of turns, and charges for them. */
@@ -85,24 +82,39 @@ function take(claim: Claim, shares: readonly Share[]): void {
 
 /** What each lane may give, as far as its tenant and its kind have room. Tenants without room are parked. */
 function quotasOf(claim: Claim, shares: readonly Share[]): Quota[] {
-  const { state, kinds, nowMs } = claim
-  const kindRooms = new Map(kinds.map((kind) => [kind, roomOf(kindOf(state, kind).limits, NO_DEFAULTS, nowMs)]))
+  const { state, open, nowMs } = claim
+  const kindRooms = new Map(open.map((kind) => [kind, roomOf(kindOf(state, kind).limits, NO_DEFAULTS, nowMs)]))
+  const turn = plainTurn(claim, shares)
   const quotas: Quota[] = []
   for (const share of shares) {
     const tenant = share.member as Tenant
     const room = roomOf(tenant.limits, state.tenantDefaults, nowMs)
     if (room === 0) {
-      park(state, tenant, { kinds, nowMs })
+      park(state, tenant, nowMs)
       continue
     }
-    for (const { lane, jobs } of split(readyLanes(tenant, kinds), Math.min(share.jobs, room))) {
+    const lanes = readyLanes(tenant, open)
+    const [only] = lanes
+    const parts = turn !== undefined && only ? [{ lane: only, jobs: turn }] : split(lanes, Math.min(share.jobs, room))
+    for (const { lane, jobs } of parts) {
       const kindRoom = kindRooms.get(lane.kind) ?? 0
-      if (kindRoom === 0) continue
       kindRooms.set(lane.kind, kindRoom - Math.min(jobs, kindRoom))
       quotas.push({ lane, jobs: Math.min(jobs, kindRoom) })
     }
   }
   return quotas
+}
+
+/**
+ * The common case, in which a claim looks at no job before it takes it: one kind, no settings, and a turn for each of those
+ * that are next, or one tenant alone. Lanes then may give whole turns, whether they have as many jobs or not.
+ */
+function plainTurn({ state, kinds, perLane, jobs, count }: Claim, shares: readonly Share[]): number | undefined {
+  const [only] = kinds
+  if (state.isGoverned || kinds.length > 1 || only === undefined) return undefined
+  const wanted = count - jobs.length
+  if (shares.length === Math.ceil(wanted / perLane)) return shares.length === 1 ? wanted : perLane
+  return state.ring.readyCount(only) === 1 ? wanted : undefined
 }
 
 function readyLanes(tenant: Tenant, kinds: readonly string[]): Lane[] {

@@ -23,11 +23,14 @@ export interface Job extends Slotted {
 
 export const PRIORITY_POINT_MS = 60_000
 
-/** Jobs in their order: what a lane has, or what waits for a key. */
+/** The one order within a tenant, and within a key. */
+export function comesBefore(one: Job, other: Job): boolean {
+  return one.orderAtMs < other.orderAtMs || (one.orderAtMs === other.orderAtMs && one.id < other.id)
+}
+
+/** What a lane has, or what waits for a key. */
 export function orderedJobs(): Heap<Job> {
-  return new Heap(
-    (one, other) => one.orderAtMs < other.orderAtMs || (one.orderAtMs === other.orderAtMs && one.id < other.id),
-  )
+  return new Heap(comesBefore)
 }
 
 /** Jobs by the time at which they are due. */

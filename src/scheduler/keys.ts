@@ -1,12 +1,13 @@
 import { tokenDueMs, tokensIn } from './bucket.js'
-import type { Job } from './job.js'
+import { comesBefore, type Job } from './job.js'
 import { start } from './room.js'
+import type { Allowance } from './settings.js'
 import { type Key, keyOf, type State, signal } from './state.js'
 
 /** A due job with a key waits until a claim lets it through. */
 export function awaitKey(state: State, job: Job): void {
   const key = keyOf(state, job.key as string)
-  if (job.standing === 'scheduled' && job.claimedAtMs !== undefined) key.returning -= 1
+  key.returning.delete(job)
   job.standing = 'blocked'
   key.blocked.push(job)
   state.noticedKeys.add(key)
@@ -21,8 +22,10 @@ export function admit(state: State, nowMs: number): void {
   }
   for (const key of state.noticedKeys) {
     revoke(state, key, nowMs)
-    for (let room = roomOfKey(state, key, nowMs); room > 0 && key.blocked.size > 0; room -= 1) {
-      const job = key.blocked.shift() as Job
+    for (let room = roomOfKey(state, key, nowMs); room > 0; room -= 1) {
+      const job = key.blocked.first
+      if (!job || mustWait(state, key, job)) break
+      key.blocked.remove(job)
       job.standing = 'available'
       key.admitted.add(job)
       job.lane.backlog.push(job)
@@ -39,20 +42,28 @@ export function admit(state: State, nowMs: number): void {
 }
 
 /** How many more may be let through; negative when a limit was lowered. */
-function roomOfKey(state: State, { limits, admitted, returning }: Key, nowMs: number): number {
-  if (limits.paused) return -admitted.size
-  const concurrency = limits.concurrency ?? state.keyDefaults.concurrency ?? 1
+function roomOfKey(state: State, { limits, admitted }: Key, nowMs: number): number {
+  const slots = Math.max(0, concurrencyOf(state, limits) - limits.running)
   const rate = limits.rate ?? state.keyDefaults.rate
-  const placesKept = concurrency === 1 ? returning : 0
-  const slots = concurrency - limits.running - admitted.size - placesKept
-  return rate === undefined ? slots : Math.min(slots, tokensIn(limits, rate, nowMs) - admitted.size)
+  return (rate === undefined ? slots : Math.min(slots, tokensIn(limits, rate, nowMs))) - admitted.size
+}
+
+/** With a limit of one a job keeps its place while it waits for its retry. */
+function mustWait(state: State, { limits, returning }: Key, job: Job): boolean {
+  if (concurrencyOf(state, limits) !== 1) return false
+  for (const each of returning) if (comesBefore(each, job)) return true
+  return false
+}
+
+function concurrencyOf(state: State, limits: Allowance): number {
+  return limits.concurrency ?? state.keyDefaults.concurrency ?? 1
 }
 
 /** Takes back what was let through and has not started, the last ones first, when a limit was lowered since. */
 function revoke(state: State, key: Key, nowMs: number): void {
   let excess = -roomOfKey(state, key, nowMs)
   if (excess <= 0) return
-  for (const job of [...key.admitted].sort((one, other) => other.orderAtMs - one.orderAtMs || other.id - one.id)) {
+  for (const job of [...key.admitted].sort((one, other) => (comesBefore(other, one) ? -1 : 1))) {
     if (excess <= 0) return
     key.admitted.delete(job)
     job.lane.backlog.remove(job)

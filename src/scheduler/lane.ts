@@ -38,7 +38,10 @@ export interface Lane extends Entry {
 
 export interface Tenant extends Member {
   readonly isGroup: false
+  /** Whose share it has a part of. */
   group: Group | undefined
+  /** The group to which it belongs from the next claim on. */
+  nextGroup: Group | undefined
   readonly entries: Map<string, Lane>
   readonly limits: Allowance
 }
@@ -50,7 +53,15 @@ export interface Group extends Member {
 }
 
 export function newTenant(name: string): Tenant {
-  return { name, isGroup: false, group: undefined, weight: 1, entries: new Map(), limits: allowance() }
+  return {
+    name,
+    isGroup: false,
+    group: undefined,
+    nextGroup: undefined,
+    weight: 1,
+    entries: new Map(),
+    limits: allowance(),
+  }
 }
 
 export function newGroup(name: string): Group {

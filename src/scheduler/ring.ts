@@ -4,8 +4,10 @@ import { precedes } from './names.js'
 
 /** A member that may have turns, with the smallest pass of its ready entries. */
 export interface Candidate {
-  readonly entry: Entry
+  readonly member: Member
   readonly pass: number
+  /** What a job is expected to cost. */
+  readonly cost: number
 }
 
 interface Seats {
@@ -21,29 +23,36 @@ interface Seats {
 export class Ring {
   readonly #seats = new Map<string, Seats>()
 
-  /** Where those begin that enter: at the least pass of all that wait or, when nobody does, where service ended. */
-  floor(kinds: readonly string[]): number {
+  /**
+   * Where an entry of the kind begins that enters: at the least pass of those of its kind that wait, else of those of the
+   * claim's kinds or, when nobody waits, where service ended.
+   */
+  floor(kind: string, kinds: readonly string[]): number {
+    const own = this.#seats.get(kind)?.ready.first
+    if (own) return own.pass
     let least = Number.POSITIVE_INFINITY
     let most = 0
-    for (const kind of kinds) {
-      const seats = this.#seats.get(kind)
+    for (const each of kinds) {
+      const seats = this.#seats.get(each)
       least = Math.min(least, seats?.ready.first?.pass ?? Number.POSITIVE_INFINITY)
       most = Math.max(most, seats?.idle.first?.pass ?? 0)
     }
     return least === Number.POSITIVE_INFINITY ? most : least
   }
 
-  hasReady(kind: string): boolean {
-    return (this.#seats.get(kind)?.ready.size ?? 0) > 0
+  readyCount(kind: string): number {
+    return this.#seats.get(kind)?.ready.size ?? 0
   }
 
-  /** Makes an entry ready: no credit for idling, and none for having one kind more. */
-  enter(entry: Entry, floor: number, kinds: readonly string[]): void {
+  hasReady(kind: string): boolean {
+    return this.readyCount(kind) > 0
+  }
+
+  /** Makes an entry ready, at this pass or at its own, whichever is larger. */
+  enter(entry: Entry, pass: number): void {
     if (entry.standing === 'ready') return
-    let pass = floor
-    for (const kind of kinds) pass = Math.max(pass, entry.member.entries.get(kind)?.pass ?? 0)
     this.leave(entry)
-    entry.pass = pass
+    entry.pass = Math.max(entry.pass, pass)
     this.#place(entry, 'ready')
   }
 
@@ -88,24 +97,26 @@ export class Ring {
     else seats.idle.moved(entry)
   }
 
-  /** The members with the smallest passes, at most so many of them. */
-  candidates(kinds: readonly string[], count: number): Candidate[] {
+  /** The members with the smallest passes, at most so many of them, with the largest cost among their entries. */
+  candidates(kinds: readonly string[], count: number, costOf: (entry: Entry) => number): Candidate[] {
     const [only] = kinds
     if (kinds.length === 1 && only !== undefined) {
       const leading = this.#seats.get(only)?.ready.leading(count) ?? []
-      return leading.map((entry) => ({ entry, pass: entry.pass }))
+      return leading.map((entry) => ({ member: entry.member, pass: entry.pass, cost: costOf(entry) }))
     }
-    const lowest = new Map<Member, Entry>()
+    const lowest = new Map<Member, { member: Member; pass: number; cost: number }>()
     for (const kind of kinds) {
       for (const entry of this.#seats.get(kind)?.ready.leading(count) ?? []) {
-        const known = lowest.get(entry.member)
-        if (!known || entry.pass < known.pass) lowest.set(entry.member, entry)
+        const { member, pass } = entry
+        const known = lowest.get(member)
+        if (!known) lowest.set(member, { member, pass, cost: costOf(entry) })
+        else {
+          known.pass = Math.min(known.pass, pass)
+          known.cost = Math.max(known.cost, costOf(entry))
+        }
       }
     }
-    return [...lowest.values()]
-      .sort((one, other) => (isAhead(one, other) ? -1 : 1))
-      .slice(0, count)
-      .map((entry) => ({ entry, pass: entry.pass }))
+    return [...lowest.values()].sort((one, other) => (comesFirst(one, other) ? -1 : 1)).slice(0, count)
   }
 
   #seatsOf(kind: string): Seats {
@@ -124,9 +135,19 @@ export class Ring {
 }
 
 function isAhead(one: Entry, other: Entry): boolean {
-  return one.pass < other.pass || (one.pass === other.pass && precedes(one.member, other.member))
+  return comesFirst(one, other)
 }
 
 function isBehind(one: Entry, other: Entry): boolean {
   return one.pass > other.pass
+}
+
+/** The order of turns: by the pass, then by the name. */
+export function comesFirst(one: Placed, other: Placed): boolean {
+  return one.pass < other.pass || (one.pass === other.pass && precedes(one.member, other.member))
+}
+
+interface Placed {
+  readonly member: Member
+  readonly pass: number
 }

@@ -16,11 +16,11 @@ export function roomOf(limits: Allowance, defaults: Defaults, nowMs: number): nu
 /** How often a claim looks again at what nothing has brought back. */
 const LOOK_AGAIN_MS = 5_000
 
-/** When to look again at something that has no room: when its token is due, or, whatever frees it says so, some time later. */
+/** When to look again at a tenant without room: when its token is due, or, since whatever frees it says so, some time later. */
 export function roomDueMs(limits: Allowance, defaults: Defaults, nowMs: number): number {
   const rate = limits.rate ?? defaults.rate
-  const isRateAlone = rate && roomOf({ ...limits, rate: undefined }, { ...defaults, rate: undefined }, nowMs) > 0
-  return isRateAlone ? Math.max(nowMs, tokenDueMs(limits, rate)) : nowMs + LOOK_AGAIN_MS
+  const waitsForToken = !limits.paused && rate !== undefined && tokensIn(limits, rate, nowMs) === 0
+  return waitsForToken ? Math.max(nowMs, tokenDueMs(limits, rate)) : nowMs + LOOK_AGAIN_MS
 }
 
 /** Records that so many start now. */

@@ -52,7 +52,7 @@ export class Scheduler {
     configureKind(this.#state, kind, settings)
   }
 
-  configureKey(key: string, settings: LimitSettings): void {
+  configureKey(key: string, settings: Omit<LimitSettings, 'paused'>): void {
     configureKey(this.#state, key, settings)
   }
 
@@ -98,7 +98,7 @@ export class Scheduler {
       if (job.key === undefined) job.orderAtMs = job.runAtMs - job.priority * PRIORITY_POINT_MS
     }
     job.standing = 'scheduled'
-    if (job.key !== undefined) keyOf(this.#state, job.key).returning += 1
+    if (job.key !== undefined) keyOf(this.#state, job.key).returning.add(job)
     this.#place(job, nowMs, ending.type === 'release')
   }
 
@@ -107,8 +107,8 @@ export class Scheduler {
     const key = job.key === undefined ? undefined : keyOf(this.#state, job.key)
     if (job.standing === 'running' || job.standing === 'gone') return false
     if (job.standing === 'scheduled') {
-      this.#state.scheduled.remove(job)
-      if (key && job.claimedAtMs !== undefined) key.returning -= 1
+      kindOf(this.#state, job.lane.kind).scheduled.remove(job)
+      key?.returning.delete(job)
     } else if (job.standing === 'blocked') key?.blocked.remove(job)
     else job.lane.backlog.remove(job)
     key?.admitted.delete(job)
@@ -118,7 +118,7 @@ export class Scheduler {
   }
 
   #place(job: Job, nowMs: number, isDue = job.runAtMs <= nowMs): void {
-    if (!isDue) this.#state.scheduled.push(job)
+    if (!isDue) kindOf(this.#state, job.lane.kind).scheduled.push(job)
     else if (job.key !== undefined) awaitKey(this.#state, job)
     else {
       job.standing = 'available'
@@ -133,7 +133,7 @@ export class Scheduler {
     state.limits.running -= 1
     kindOf(state, lane.kind).limits.running -= 1
     lane.member.limits.running -= 1
-    for (const each of lane.member.entries.values()) if (each.standing === 'parked') state.freed.add(lane.member)
+    for (const each of lane.member.entries.values()) if (each.standing === 'parked') state.noticed.add(lane.member)
     if (job.key !== undefined) {
       const key = keyOf(state, job.key)
       key.limits.running -= 1

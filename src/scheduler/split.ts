@@ -1,4 +1,4 @@
-import type { Job } from './job.js'
+import { comesBefore } from './job.js'
 import type { Lane } from './lane.js'
 
 /** Jobs that one lane may give now. */
@@ -10,15 +10,13 @@ export interface Quota {
 /** Splits what a tenant may have over its ready lanes by the order of their jobs. */
 export function split(lanes: readonly Lane[], share: number): Quota[] {
   const [only] = lanes
-  if (lanes.length === 1 && only) return [{ lane: only, jobs: share }]
+  if (lanes.length === 1 && only) return [{ lane: only, jobs: Math.max(1, Math.min(share, only.backlog.size)) }]
   // A lane without jobs is looked at all the same, to be found empty.
   const empty = lanes.filter((lane) => lane.backlog.size === 0).slice(0, share)
   const counts = new Map<Lane, number>(empty.map((lane) => [lane, 1]))
-  const heads = lanes.flatMap((lane) => lane.backlog.leading(share)).sort(inOrder)
+  const heads = lanes
+    .flatMap((lane) => lane.backlog.leading(share))
+    .sort((one, other) => (comesBefore(one, other) ? -1 : 1))
   for (const { lane } of heads.slice(0, share - empty.length)) counts.set(lane, (counts.get(lane) ?? 0) + 1)
   return [...counts].map(([lane, jobs]) => ({ lane, jobs }))
-}
-
-function inOrder(one: Job, other: Job): number {
-  return one.orderAtMs - other.orderAtMs || one.id - other.id
 }

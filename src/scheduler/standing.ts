@@ -1,44 +1,47 @@
-import type { Lane, Tenant } from './lane.js'
+import type { Entry, Group, Lane, Tenant } from './lane.js'
 import type { Ring } from './ring.js'
 import { roomDueMs } from './room.js'
-import { groupEntryOf, ringOf, type State, signal } from './state.js'
+import { groupEntryOf, ringOf, type State } from './state.js'
 
-/** Makes lanes ready, and their groups. All who enter together begin at the same floor. */
+/**
+ * Makes lanes ready that have had an arrival. No credit for idling: a lane begins at the largest pass of its tenant's
+ * lanes of these kinds, or where those that wait do. All who enter together find the same floor.
+ */
 export function enter(state: State, lanes: readonly Lane[], kinds: readonly string[]): void {
-  const floors = new Map<Ring, number>()
-  const floorOf = (ring: Ring) => {
-    const known = floors.get(ring)
-    if (known !== undefined) return known
-    const floor = ring.floor(kinds)
-    floors.set(ring, floor)
-    return floor
-  }
+  const floors = new Floors(kinds)
+  for (const lane of lanes) floors.note(ringOf(state, lane.member), lane.kind)
   for (const lane of lanes) {
-    const { group } = lane.member
     const ring = ringOf(state, lane.member)
-    ring.enter(lane, floorOf(ring), kinds)
-    if (group) state.ring.enter(groupEntryOf(state, group, lane.kind), floorOf(state.ring), kinds)
+    ring.enter(lane, Math.max(floors.of(ring, lane.kind), largestPass(lane, kinds)))
   }
+  refreshGroups(state, groupsOf(lanes), kinds)
+}
+
+/** Brings back what was parked, whatever its kind, to be looked at again. No credit for having waited either. */
+export function unpark(state: State, lanes: readonly Lane[], kinds: readonly string[]): void {
+  const floors = new Floors(kinds)
+  for (const lane of lanes) floors.note(ringOf(state, lane.member), lane.kind)
+  for (const lane of lanes) {
+    const ring = ringOf(state, lane.member)
+    state.parked.remove(lane)
+    ring.enter(lane, floors.of(ring, lane.kind))
+  }
+  refreshGroups(state, groupsOf(lanes), kinds)
 }
 
 /** The lane has nothing more to give now. */
 export function rest(state: State, lane: Lane): void {
   ringOf(state, lane.member).rest(lane)
-  restGroup(state, lane)
+  if (lane.member.group) refreshEntry(state, lane.member.group, lane.kind)
 }
 
-/** All ready lanes of the kinds of a tenant without room: from now on they cost a claim nothing. */
-export function park(
-  state: State,
-  tenant: Tenant,
-  { kinds, nowMs }: { readonly kinds: readonly string[]; readonly nowMs: number },
-) {
+/** All ready lanes of a tenant without room leave the order: from now on they cost a claim nothing. */
+export function park(state: State, tenant: Tenant, nowMs: number): void {
   const untilMs = roomDueMs(tenant.limits, state.tenantDefaults, nowMs)
-  for (const kind of kinds) {
-    const lane = tenant.entries.get(kind)
-    if (lane?.standing !== 'ready') continue
+  for (const lane of tenant.entries.values()) {
+    if (lane.standing !== 'ready') continue
     parkLane(state, lane, untilMs)
-    restGroup(state, lane)
+    if (tenant.group) refreshEntry(state, tenant.group, lane.kind)
   }
 }
 
@@ -48,16 +51,70 @@ export function parkLane(state: State, lane: Lane, untilMs: number): void {
   state.parked.push(lane)
 }
 
-/** Brings a parked lane back: the next claim of its kind makes it ready, and parks it again if there is still no room. */
-export function unpark(state: State, lane: Lane): void {
-  state.parked.remove(lane)
-  ringOf(state, lane.member).rest(lane)
-  signal(state, lane)
+/** A pass counts in one ring only: a tenant that changes its group begins in the new one where those that wait do. */
+export function regroup(state: State, tenant: Tenant, kinds: readonly string[]): void {
+  const { group: before, nextGroup: group } = tenant
+  if (before === group) return
+  const floors = new Floors(kinds)
+  const ring = group?.ring ?? state.ring
+  const lanes = [...tenant.entries.values()]
+  for (const lane of lanes) floors.note(ring, lane.kind)
+  for (const lane of lanes) {
+    if (lane.standing === 'parked') state.parked.remove(lane)
+    ringOf(state, tenant).leave(lane)
+  }
+  tenant.group = group
+  for (const lane of lanes) {
+    ring.restore(lane, lane.standing === 'idle' ? 'idle' : 'ready', floors.of(ring, lane.kind))
+  }
+  refreshGroups(state, new Set([before, group].filter((each) => each !== undefined)), kinds)
 }
 
-function restGroup(state: State, lane: Lane): void {
-  const { group } = lane.member
-  if (!group || group.ring.hasReady(lane.kind)) return
-  const entry = groupEntryOf(state, group, lane.kind)
-  if (entry.standing === 'ready') state.ring.rest(entry)
+/** A group stands at the top, kind by kind, exactly while one of its tenants waits. */
+function refreshGroups(state: State, groups: ReadonlySet<Group>, kinds: readonly string[]): void {
+  for (const group of groups) {
+    for (const kind of state.kinds.keys()) {
+      const isReady = group.ring.hasReady(kind)
+      const entry = isReady ? groupEntryOf(state, group, kind) : group.entries.get(kind)
+      if (!entry || isReady === (entry.standing === 'ready')) continue
+      if (isReady) state.ring.enter(entry, Math.max(state.ring.floor(kind, kinds), largestPass(entry, kinds)))
+      else state.ring.rest(entry)
+    }
+  }
+}
+
+function refreshEntry(state: State, group: Group, kind: string): void {
+  const entry = group.entries.get(kind)
+  if (entry?.standing === 'ready' && !group.ring.hasReady(kind)) state.ring.rest(entry)
+}
+
+function groupsOf(lanes: readonly Lane[]): Set<Group> {
+  return new Set(lanes.flatMap(({ member }) => (member.group ? [member.group] : [])))
+}
+
+/** Service of the kinds of a claim counts together. */
+function largestPass({ member }: Entry, kinds: readonly string[]): number {
+  let largest = 0
+  for (const kind of kinds) largest = Math.max(largest, member.entries.get(kind)?.pass ?? 0)
+  return largest
+}
+
+/** Floors as they were before anybody entered. */
+class Floors {
+  readonly #kinds: readonly string[]
+  readonly #known = new Map<Ring, Map<string, number>>()
+
+  constructor(kinds: readonly string[]) {
+    this.#kinds = kinds
+  }
+
+  note(ring: Ring, kind: string): void {
+    const known = this.#known.get(ring) ?? new Map<string, number>()
+    this.#known.set(ring, known)
+    if (!known.has(kind)) known.set(kind, ring.floor(kind, this.#kinds))
+  }
+
+  of(ring: Ring, kind: string): number {
+    return this.#known.get(ring)?.get(kind) ?? 0
+  }
 }

@@ -10,6 +10,7 @@ export interface Kind {
   readonly limits: Allowance
   /** Lanes that have had an arrival since a claim last asked for the kind. */
   signalled: Lane[]
+  readonly scheduled: Heap<Job>
   /** How long a job is expected to run, for tenants of which nothing is known. */
   seconds: number | undefined
 }
@@ -22,7 +23,7 @@ export interface Key {
   /** Jobs that were let through and have not started. */
   readonly admitted: Set<Job>
   /** Jobs that have run and are due again later: with a limit of 1 they keep their place. */
-  returning: number
+  readonly returning: Set<Job>
 }
 
 /** Everything that a claim of one queue reads and writes. */
@@ -31,17 +32,18 @@ export interface State {
   readonly tenantDefaults: Defaults
   readonly keyDefaults: Defaults
   charge: Charge
+  /** Whether anything was ever set: then a claim looks at more than the ring. */
+  isGoverned: boolean
   readonly ring: Ring
   readonly tenants: Map<string, Tenant>
   readonly groups: Map<string, Group>
   readonly kinds: Map<string, Kind>
   readonly keys: Map<string, Key>
   readonly jobs: Map<number, Job>
-  readonly scheduled: Heap<Job>
   /** Lanes by the time at which a claim looks at them again. */
   readonly parked: Heap<Lane>
-  /** Tenants whose parked lanes the next claim looks at again. */
-  readonly freed: Set<Tenant>
+  /** Tenants of which a slot is free or a setting has changed, so that the next claim looks at them again. */
+  readonly noticed: Set<Tenant>
   readonly measured: Set<Lane>
   /** Keys that have work or room that the next claim must look at. */
   readonly noticedKeys: Set<Key>
@@ -55,15 +57,15 @@ export function newState(): State {
     tenantDefaults: { concurrency: undefined, rate: undefined },
     keyDefaults: { concurrency: 1, rate: undefined },
     charge: 'jobs',
+    isGoverned: false,
     ring: new Ring(),
     tenants: new Map(),
     groups: new Map(),
     kinds: new Map(),
     keys: new Map(),
     jobs: new Map(),
-    scheduled: dueJobs(),
     parked: new Heap<Lane>(isSooner),
-    freed: new Set(),
+    noticed: new Set(),
     measured: new Set(),
     noticedKeys: new Set(),
     awaitedKeys: new Map(),
@@ -79,7 +81,13 @@ export function groupOf(state: State, name: string): Group {
 }
 
 export function kindOf(state: State, name: string): Kind {
-  return known(state.kinds, name, () => ({ name, limits: allowance(), signalled: [], seconds: undefined }))
+  return known(state.kinds, name, () => ({
+    name,
+    limits: allowance(),
+    signalled: [],
+    scheduled: dueJobs(),
+    seconds: undefined,
+  }))
 }
 
 export function keyOf(state: State, name: string): Key {
@@ -88,7 +96,7 @@ export function keyOf(state: State, name: string): Key {
     limits: allowance(),
     blocked: orderedJobs(),
     admitted: new Set(),
-    returning: 0,
+    returning: new Set(),
   }))
 }
 
