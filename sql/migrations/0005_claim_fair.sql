@@ -305,7 +305,7 @@ begin
            ) as head
          ),
          exists (
-           select from unnest(_kinds || '') as wanted (kind)
+           select from unnest(_kinds || ''::text) as wanted (kind)
            cross join lateral (
              select notice.id from :schema.notice where notice.queue = _queue and notice.kind = wanted.kind
              order by notice.id

@@ -73,7 +73,7 @@ begin
     delete from :schema.notice
     where notice.ctid = any (array(
       select head.ctid
-      from unnest(_kinds || '') as wanted (kind)
+      from unnest(_kinds || ''::text) as wanted (kind)
       cross join lateral (
         select oldest.ctid from :schema.notice as oldest
         where oldest.queue = _queue and oldest.kind = wanted.kind

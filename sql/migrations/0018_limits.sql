@@ -315,7 +315,7 @@ declare
   _now timestamptz := clock_timestamp();
   _next_at timestamptz;
 begin
-  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or caps.rooms <> array_fill(null::integer, array[cardinality(caps.rooms)]),
+  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or cardinality(array_remove(caps.rooms, null)) > 0,
          caps.next_at
   into held_back, _next_at
   from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
@@ -332,5 +332,7 @@ begin
      order by ring.parked_at limit 1)
   ) as parked;
   select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
-  next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+  if _next_at is not null then
+    next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+  end if;
 end $tenantry$;

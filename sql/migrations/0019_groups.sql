@@ -39,7 +39,7 @@ begin
 end $tenantry$;
 
 -- Charges the groups of the tenants served: the ready nodes of the kinds of the claim alike.
-create function :schema.charge_groups_v1(_queue text, _kinds text[], _tenants text[], _groups text[], _charges double precision[]) returns void
+create function :schema.charge_groups_v1(_queue text, _kinds text[], _groups text[], _charges double precision[]) returns void
 language plpgsql
 as $tenantry$
 begin
