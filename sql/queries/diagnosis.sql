@@ -196,7 +196,7 @@ where head.run_at < pg_catalog.clock_timestamp() - interval '1 minute' and queue
   )
 limit 20;
 
--- name: doctor_backlog_of_hints
+-- name: doctor_hints
 -- Signals and notices that nobody folds into the ring: more than claims can have left, or any where no worker claims.
 select hint.queue, hint.kind, hint.sort, hint.hints
 from (
@@ -338,3 +338,16 @@ where not exists (
     and class.relname = 'job_history_' || wanted.class || '_' || pg_catalog.to_char(wanted.day, 'YYYYMMDD')
 )
 order by name;
+
+-- name: doctor_objectives
+-- Tenants whose service objective was missed over the last minutes.
+select observed.queue, found.tenant, found.objective_wait_ms, found.objective_share, found.objective_reached
+from (
+  select queue.name as queue from :schema.queue where queue.objective_wait_ms is not null
+  union select tenant.queue from :schema.tenant where tenant.objective_wait_ms is not null
+  union select tenant_group.queue from :schema.tenant_group where tenant_group.objective_wait_ms is not null
+) as observed
+cross join lateral :schema.tenants_v1(observed.queue, 100000) as found
+where not found.objective_met
+order by found.objective_reached
+limit 20;

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { benchCommand } from './commands/bench.js'
 import { demoCommand } from './commands/demo.js'
+import { doctorCommand } from './commands/doctor.js'
 import { enqueueCommand } from './commands/enqueue.js'
 import { jobsCommand } from './commands/jobs.js'
 import { migrateCommand } from './commands/migrate.js'
@@ -20,6 +21,7 @@ const COMMANDS: readonly CommandFactory[] = [
   jobsCommand,
   queuesCommand,
   whyCommand,
+  doctorCommand,
   replayCommand,
   benchCommand,
 ]

@@ -2998,6 +2998,7 @@ begin
     set paused_at = _row.paused_at, concurrency = _row.concurrency, rate_per_second = _row.rate_per_second, burst = _row.burst
     where kind.queue = _queue and kind.kind = _kind;
   end if;
+  insert into :schema.notice (queue, kind) values (_queue, _kind);
   perform :schema.wake_v1(array[_queue]);
 end $tenantry$;
 
@@ -3162,6 +3163,77 @@ comment on function :schema.configure_kind(text, text, jsonb) is 'Limits a kind 
 comment on function :schema.configure_key(text, text, jsonb) is 'Limits a key of a queue. Settings: concurrency, rate.';
 comment on function :schema.pause(text, jsonb) is 'Lets nothing more start of a queue, or of {"tenant": …} or {"kind": …} of it; what runs goes on.';
 comment on function :schema.resume(text, jsonb) is 'Ends a pause.';
+` },
+  { version: 15, name: 'operations', text: `-- breaking: no
+-- Operations on many jobs at once: quotas, which refuse an enqueue, and cancelling, purging and moving what waits.
+--
+-- Problem.    A backlog may hold millions of jobs, and one transaction over all of them would hold their rows, and keep vacuum
+--             from everything, for minutes.
+-- Here.       A batch takes the next so many from where the last one stopped, and says where it stopped itself; the client commits
+--             after each. The public functions run all batches in the caller's transaction.
+-- Cursor.     Jobs that wait are walked by state, kind, tenant and order, each step a range of one index, in the direction in which
+--             jobs move from state to state. Rows that somebody holds are passed over at first. So when a walk is over, there is
+--             another one, which waits for rows that are held, until one finds nothing: what was promoted or admitted meanwhile is
+--             found, and what started meanwhile is left alone. Jobs that are enqueued after the beginning are not looked at.
+
+-- Serves walking along, and counting, what waits for a key. \`attempt >= 0\`: see job_fifo.
+create index job_blocked on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and attempt >= 0;
+
+-- How many jobs of a queue, or of a tenant or a kind of it, wait; counted no further than _most.
+create function :schema.count_waiting_v1(_queue text, _tenant text, _kind text, _most integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _state text;
+  _of text;
+  _found integer;
+  _counted integer := 0;
+begin
+  foreach _state in array array['available', 'blocked', 'scheduled'] loop
+    exit when _counted >= _most;
+    if _tenant is null and _kind is null then
+      case _state
+        when 'available' then
+          select count(*) into _found from (
+            select from :schema.job where job.queue = _queue and job.state = 'available' limit _most - _counted
+          ) as waiting;
+        when 'blocked' then
+          select count(*) into _found from (
+            select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 limit _most - _counted
+          ) as waiting;
+        else
+          select count(*) into _found from (
+            select from :schema.job where job.queue = _queue and job.state = 'scheduled' and job.attempt >= 0 limit _most - _counted
+          ) as waiting;
+      end case;
+      _counted := _counted + _found;
+      continue;
+    end if;
+    _of := coalesce(_kind, :schema.next_kind_v1(_queue, _state, ''));
+    while _of is not null and _counted < _most loop
+      case _state
+        when 'available' then
+          select count(*) into _found from (
+            select from :schema.job
+            where job.queue = _queue and job.kind = _of and (_tenant is null or job.tenant = _tenant) and job.state = 'available' limit _most - _counted
+          ) as waiting where _tenant is null;
+          if _tenant is not null then
+            select count(*) into _found from (
+              select from :schema.job where job.queue = _queue and job.kind = _of and job.tenant = _tenant and job.state = 'available' limit _most - _counted
+            ) as waiting;
+          end if;
+        else null;
+      end case;
+      exit;
+    end loop;
+  end loop;
+  return _counted;
+end $tenantry$;
 ` },
   { version: 16, name: 'numbers', text: `-- breaking: no
 -- Numbers: who works, and what each tenant got in each minute. All of it is derived and may be lost (unlogged); readers get it
@@ -4500,7 +4572,9 @@ begin
      order by ring.parked_at limit 1)
   ) as parked;
   select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
-  next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+  if _next_at is not null then
+    next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+  end if;
 end $tenantry$;
 ` },
   { version: 19, name: 'groups', text: `-- breaking: no
@@ -4544,7 +4618,7 @@ begin
 end $tenantry$;
 
 -- Charges the groups of the tenants served: the ready nodes of the kinds of the claim alike.
-create function :schema.charge_groups_v1(_queue text, _kinds text[], _tenants text[], _groups text[], _charges double precision[]) returns void
+create function :schema.charge_groups_v1(_queue text, _kinds text[], _groups text[], _charges double precision[]) returns void
 language plpgsql
 as $tenantry$
 begin
@@ -4696,9 +4770,10 @@ group by worker_window.queue, worker_window.window_at, owner.tenant, counted.mea
 comment on view :schema.tenant_histogram is 'How many jobs of each tenant waited (wait: from being due to being claimed) or ran (run) for how long, in each minute of the last hour.';
 
 -- The lanes of a queue that have jobs which wait, with the longest wait that their tenant's objective allows. From lane to lane
--- along the indexes, a probe for each. ready_at: since when the job is due that is next, if it is.
+-- along the indexes, a probe for each. ready_at: since when the job is due that is next (the oldest, unless priorities say
+-- otherwise), if it is; waiting_at: the same, but not before it was enqueued.
 create function :schema.waiting_lanes_v1(_queue text) returns table (
-  state text, kind text, tenant text, ready_at timestamptz, objective_ms double precision
+  state text, kind text, tenant text, ready_at timestamptz, waiting_at timestamptz, objective_ms double precision
 )
 language plpgsql
 stable
@@ -4718,31 +4793,31 @@ begin
   select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
   return query
   with recursive
-  ready (kind, tenant, run_at) as (
-    (select job.kind, job.tenant, job.run_at from :schema.job
+  ready (kind, tenant, run_at, created_at) as (
+    (select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
      where job.queue = _queue and job.state = 'available'
      order by job.kind, job.tenant, job.order_at, job.id
      limit 1)
     union all
-    select next.kind, next.tenant, next.run_at
+    select next.kind, next.tenant, next.run_at, next.created_at
     from ready
     cross join lateral (
-      select job.kind, job.tenant, job.run_at from :schema.job
+      select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
       where job.queue = _queue and job.state = 'available' and (job.kind, job.tenant) > (ready.kind, ready.tenant)
       order by job.kind, job.tenant, job.order_at, job.id
       limit 1
     ) as next
   ),
-  later (kind, tenant, run_at) as (
-    (select job.kind, job.tenant, job.run_at from :schema.job
+  later (kind, tenant, run_at, created_at) as (
+    (select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
      where job.queue = _queue and job.state = 'scheduled'
      order by job.kind, job.tenant, job.run_at, job.id
      limit 1)
     union all
-    select next.kind, next.tenant, next.run_at
+    select next.kind, next.tenant, next.run_at, next.created_at
     from later
     cross join lateral (
-      select job.kind, job.tenant, job.run_at from :schema.job
+      select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
       where job.queue = _queue and job.state = 'scheduled' and (job.kind, job.tenant) > (later.kind, later.tenant)
       order by job.kind, job.tenant, job.run_at, job.id
       limit 1
@@ -4763,15 +4838,17 @@ begin
       limit 1
     ) as next
   )
-  select lane.state, lane.kind, lane.tenant, lane.run_at,
+  select lane.state, lane.kind, lane.tenant, lane.run_at, greatest(lane.run_at, lane.created_at),
          coalesce(tenant.objective_wait_ms, tenant_group.objective_wait_ms, _objective_ms)
   from (
-    select 'available' as state, ready.kind, ready.tenant, ready.run_at from ready
+    select 'available' as state, ready.kind, ready.tenant, ready.run_at, ready.created_at from ready
     union all
     -- What is due and not yet promoted is ready for whoever waits for it.
-    select 'scheduled', later.kind, later.tenant, case when later.run_at <= _now then later.run_at end from later
+    select 'scheduled', later.kind, later.tenant, later.run_at, later.created_at from later where later.run_at <= _now
     union all
-    select 'blocked', '', keyed.tenant, null from keyed
+    select 'scheduled', later.kind, later.tenant, null, null from later where later.run_at > _now
+    union all
+    select 'blocked', '', keyed.tenant, null, null from keyed
   ) as lane
   left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
   left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp;
@@ -5172,6 +5249,210 @@ end $tenantry$;
 
 comment on function :schema.tenants_v1(text, integer, integer) is
   'The tenants of a queue: what waits and runs, where they stand, what they got in the last full minutes and the current one, and whether they are starved, noisy, and meet their objective.';
+
+-- The names of the queues that have jobs, settings or workers, or were served in the last hour.
+create function :schema.queue_names_v1() returns setof text
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $tenantry$
+begin
+  return query
+  -- From queue to queue along the indexes of the jobs.
+  with recursive available (name) as (
+    (select job.queue from :schema.job where job.state = 'available' order by job.queue limit 1)
+    union all
+    select next.queue from available cross join lateral (
+      select job.queue from :schema.job where job.state = 'available' and job.queue > available.name order by job.queue limit 1) as next
+  ),
+  scheduled (name) as (
+    (select job.queue from :schema.job where job.state = 'scheduled' order by job.queue limit 1)
+    union all
+    select next.queue from scheduled cross join lateral (
+      select job.queue from :schema.job where job.state = 'scheduled' and job.queue > scheduled.name order by job.queue limit 1) as next
+  ),
+  running (name) as (
+    (select job.queue from :schema.job where job.state = 'running' order by job.queue limit 1)
+    union all
+    select next.queue from running cross join lateral (
+      select job.queue from :schema.job where job.state = 'running' and job.queue > running.name order by job.queue limit 1) as next
+  ),
+  blocked (name) as (
+    (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)
+    union all
+    select next.queue from blocked cross join lateral (
+      select job.queue from :schema.job
+      where job.state = 'blocked' and job.attempt >= 0 and job.queue > blocked.name order by job.queue limit 1) as next
+  )
+  select available.name from available
+  union select scheduled.name from scheduled
+  union select running.name from running
+  union select blocked.name from blocked
+  union select queue.name from :schema.queue
+  union select tenant.queue from (select distinct tenant.queue from :schema.tenant) as tenant
+  union select unnest(worker.queues) from :schema.worker where worker.seen_at > clock_timestamp() - interval '1 minute'
+  union select distinct worker_window.queue from :schema.worker_window;
+end $tenantry$;
+
+-- Jain's index of each of the last full minutes: 1 when all got what they were entitled to, 1/n when one of n got everything. Only
+-- among tenants that had work and might be served throughout, for nobody can get more than it asks for: those whose next job was
+-- due before the minute began and waits still. Null while there are fewer than two of them, or when none of them was served.
+create function :schema.fairness_v1(_queue text, _minutes integer default 5) returns table (
+  window_at timestamptz, tenants bigint, jain double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _settings :schema.queue;
+begin
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  return query
+  with since as materialized (
+    select lane.tenant, min(lane.waiting_at) as waiting_at
+    from :schema.waiting_lanes_v1(_queue) as lane
+    where lane.waiting_at is not null and lane.state = 'available' and _settings.paused_at is null
+    group by lane.tenant
+  ),
+  standing as materialized (select ring.tenant from :schema.ring where ring.queue = _queue group by ring.tenant having bool_and(ring.parked_until is not null)),
+  minute as (
+    select start.at from generate_series(
+      date_trunc('minute', _now) - _minutes * interval '1 minute', date_trunc('minute', _now) - interval '1 minute', interval '1 minute') as start (at)
+  ),
+  received as materialized (
+    select tenant_window.window_at, tenant_window.tenant,
+           case _settings.charge when 'time' then tenant_window.busy_seconds else tenant_window.started end::double precision as service
+    from :schema.tenant_window
+    where tenant_window.queue = _queue and tenant_window.window_at >= date_trunc('minute', _now) - _minutes * interval '1 minute'
+  ),
+  backlogged as (
+    select minute.at, since.tenant, tenant.grp, coalesce(tenant.weight, 1) as weight, coalesce(tenant_group.weight, 1) as group_weight
+    from minute
+    join since on since.waiting_at <= minute.at
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = since.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+    where tenant.paused_at is null and not exists (select from standing where standing.tenant = since.tenant)
+  ),
+  entitled as (
+    select backlogged.at, backlogged.tenant,
+           case when backlogged.grp is null then backlogged.weight
+                else backlogged.group_weight * backlogged.weight / sum(backlogged.weight) over (partition by backlogged.at, backlogged.grp) end as weight
+    from backlogged
+  ),
+  satisfied as (
+    select entitled.at, coalesce(received.service, 0) / entitled.weight as service
+    from entitled
+    left join received on received.window_at = entitled.at and received.tenant = entitled.tenant
+  )
+  select minute.at, count(satisfied.service),
+         case when count(satisfied.service) > 1
+              then power(sum(satisfied.service), 2) / nullif(count(satisfied.service) * sum(power(satisfied.service, 2)), 0) end::double precision
+  from minute
+  left join satisfied on satisfied.at = minute.at
+  group by minute.at
+  order by minute.at;
+end $tenantry$;
+
+comment on function :schema.fairness_v1(text, integer) is 'Jain''s index of what backlogged tenants received over what they were entitled to, in each of the last full minutes.';
+
+-- One row for each queue. The counts are those of tenants_v1, added up.
+create function :schema.queues_v1(_budget integer default 500000, _minutes integer default 5) returns table (
+  queue text, strategy text, charge text, paused boolean, workers bigint, slots bigint,
+  tenants bigint, waiting_tenants bigint, available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint,
+  oldest_seconds double precision, started bigint, completed bigint, failed bigint, busy_seconds double precision,
+  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
+  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
+  starved bigint, noisy bigint, objectives_met bigint, objectives_missed bigint, jain double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $tenantry$
+declare
+  _since timestamptz := date_trunc('minute', clock_timestamp()) - _minutes * interval '1 minute';
+begin
+  return query
+  select known.name, coalesce(settings.strategy, 'fair'), coalesce(settings.charge, 'jobs'), settings.paused_at is not null,
+         present.workers, present.slots, counted.tenants, counted.waiting_tenants, counted.available, counted.blocked, counted.scheduled,
+         counted.capped, counted.running, counted.oldest_seconds, counted.started, counted.completed, counted.failed, counted.busy_seconds,
+         timed.wait_p50_ms, timed.wait_p95_ms, timed.wait_p99_ms, timed.run_p50_ms, timed.run_p95_ms, timed.run_p99_ms,
+         counted.starved, counted.noisy, counted.met, counted.missed, shared.jain
+  from :schema.queue_names_v1() as known (name)
+  left join :schema.queue as settings on settings.name = known.name
+  cross join lateral (
+    select count(*) as workers, coalesce(sum(worker.slots), 0)::bigint as slots from :schema.worker
+    where known.name = any (worker.queues) and worker.seen_at > clock_timestamp() - interval '1 minute'
+  ) as present
+  cross join lateral (
+    select count(*) as tenants, count(*) filter (where each.available + each.blocked > 0) as waiting_tenants,
+           coalesce(sum(each.available), 0)::bigint as available, coalesce(sum(each.blocked), 0)::bigint as blocked,
+           coalesce(sum(each.scheduled), 0)::bigint as scheduled, coalesce(bool_or(each.capped), false) as capped,
+           coalesce(sum(each.running), 0)::bigint as running, max(each.oldest_seconds) as oldest_seconds,
+           coalesce(sum(each.started), 0)::bigint as started, coalesce(sum(each.completed), 0)::bigint as completed,
+           coalesce(sum(each.failed), 0)::bigint as failed, coalesce(sum(each.busy_seconds), 0) as busy_seconds,
+           count(*) filter (where each.starved) as starved, count(*) filter (where each.noisy) as noisy,
+           count(*) filter (where each.objective_met) as met, count(*) filter (where not each.objective_met) as missed
+    from :schema.tenants_v1(known.name, _budget, _minutes) as each
+  ) as counted
+  cross join lateral (
+    select min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.50 * ranked.of) as wait_p50_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.95 * ranked.of) as wait_p95_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.99 * ranked.of) as wait_p99_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.50 * ranked.of) as run_p50_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.95 * ranked.of) as run_p95_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.99 * ranked.of) as run_p99_ms
+    from (
+      select bucket.measure,
+             case bucket.bucket when 0 then 1 else power(2, (bucket.bucket - 0.5) / 4.0) end::double precision as middle_ms,
+             sum(sum(bucket.jobs)) over (partition by bucket.measure order by bucket.bucket) as upto,
+             sum(sum(bucket.jobs)) over (partition by bucket.measure) as of
+      from :schema.worker_window
+      cross join lateral (
+        select 'wait' as measure, wait.bucket, wait.jobs from unnest(worker_window.wait_buckets, worker_window.wait_jobs) as wait (bucket, jobs)
+        union all
+        select 'run', run.bucket, run.jobs from unnest(worker_window.run_buckets, worker_window.run_jobs) as run (bucket, jobs)
+      ) as bucket
+      where worker_window.queue = known.name and worker_window.window_at >= _since
+      group by bucket.measure, bucket.bucket
+    ) as ranked
+  ) as timed
+  left join lateral (
+    select each.jain from :schema.fairness_v1(known.name, 1) as each
+  ) as shared on true
+  order by known.name;
+end $tenantry$;
+
+comment on function :schema.queues_v1(integer, integer) is 'The queues: what waits and runs in each, its workers, and what it did in the last full minutes and the current one. jain is that of the last full minute.';
+
+create view :schema.tenant_overview as
+select known.name as queue, each.tenant, each.grp, each.weight, each.paused, each.parked, each.concurrency, each.rate_per_second,
+       coalesce(waiting.available, 0) as available, coalesce(waiting.blocked, 0) as blocked, coalesce(waiting.scheduled, 0) as scheduled,
+       coalesce(waiting.running, 0) as running,
+       greatest(0, date_part('epoch', clock_timestamp() - waiting.oldest_at)) as oldest_seconds,
+       each.pass, each.pass_lag, each.starved, each.noisy, each.started, each.completed, each.failed, each.busy_seconds,
+       each.received_share, each.entitled_share, each.wait_p50_ms, each.wait_p95_ms, each.wait_p99_ms,
+       each.run_p50_ms, each.run_p95_ms, each.run_p99_ms,
+       each.objective_wait_ms, each.objective_share, each.objective_reached, each.objective_met
+from :schema.queue_names_v1() as known (name)
+cross join lateral :schema.tenants_v1(known.name) as each
+left join (
+  select job.queue, job.tenant,
+         count(*) filter (where job.state = 'available') as available, count(*) filter (where job.state = 'blocked') as blocked,
+         count(*) filter (where job.state = 'scheduled') as scheduled, count(*) filter (where job.state = 'running') as running,
+         min(job.run_at) filter (where job.state = 'available' or job.state = 'scheduled' and job.run_at <= clock_timestamp()) as oldest_at
+  from :schema.job
+  group by job.queue, job.tenant
+) as waiting on waiting.queue = known.name and waiting.tenant = each.tenant;
+
+comment on view :schema.tenant_overview is 'The tenants of all queues as tenants_v1 shows them, with every job counted: that reads all jobs.';
 ` },
 ]
 
@@ -5343,7 +5624,7 @@ where head.run_at < pg_catalog.clock_timestamp() - interval '1 minute' and queue
       and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
   )
 limit 20`,
-  doctor_backlog_of_hints: `select hint.queue, hint.kind, hint.sort, hint.hints
+  doctor_hints: `select hint.queue, hint.kind, hint.sort, hint.hints
 from (
   select seen.queue, seen.kind, 'signals' as sort, count(*) as hints
   from (select signal.queue, signal.kind from :schema.signal limit 100000) as seen
@@ -5468,6 +5749,16 @@ where not exists (
     and class.relname = 'job_history_' || wanted.class || '_' || pg_catalog.to_char(wanted.day, 'YYYYMMDD')
 )
 order by name`,
+  doctor_objectives: `select observed.queue, found.tenant, found.objective_wait_ms, found.objective_share, found.objective_reached
+from (
+  select queue.name as queue from :schema.queue where queue.objective_wait_ms is not null
+  union select tenant.queue from :schema.tenant where tenant.objective_wait_ms is not null
+  union select tenant_group.queue from :schema.tenant_group where tenant_group.objective_wait_ms is not null
+) as observed
+cross join lateral :schema.tenants_v1(observed.queue, 100000) as found
+where not found.objective_met
+order by found.objective_reached
+limit 20`,
   enqueue_many: `select pg_catalog.unnest(:schema.enqueue_many_v1(
   $1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::double precision[], $8::smallint[], $9::text[]))::text as id`,
   claim: `select claimed, interleave, held_back, next_due_ms
