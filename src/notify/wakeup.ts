@@ -27,6 +27,8 @@ export interface WakeupOptions {
  */
 export class Wakeup {
   readonly #options: WakeupOptions
+  /** Whether the last look found jobs that a limit holds back. */
+  heldBack = false
   #pollMs: number
   #hinted = false
   #dueAtMs = Number.POSITIVE_INFINITY
@@ -44,6 +46,11 @@ export class Wakeup {
     if (this.#hinted) return
     this.#hinted = true
     if (this.#wake) this.#arm(this.#spreadMs())
+  }
+
+  /** A job has ended, and with it its use of every limit. What it held back may start now: nobody else may be told. */
+  slotFreed(): void {
+    if (this.heldBack) this.hint()
   }
 
   /** There may be something to claim in `delayMs`. */

@@ -75,6 +75,7 @@ export class PgStore implements Store {
     const nextDueMs = optionalNumber(head, 'next_due_ms')
     return {
       jobs: column(head, 'interleave') === 't' ? interleave(found) : found,
+      ...(column(head, 'held_back') === 't' && { heldBack: true }),
       ...(nextDueMs !== undefined && { nextDueMs }),
     }
   }

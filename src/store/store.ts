@@ -29,7 +29,9 @@ export interface ClaimRequest {
 export interface Claim {
   /** 0 to `count` jobs in the order in which they were picked; payloads are parsed JSON, not yet validated. */
   readonly jobs: readonly Job[]
-  /** Milliseconds until the next scheduled job of these kinds is due; undefined when there is none or when the batch is full. */
+  /** Whether jobs wait that a limit, a rate or a pause holds back: then a slot that becomes free lets one start. */
+  readonly heldBack?: boolean
+  /** Milliseconds until the next scheduled job of these kinds is due or a rate has a token; undefined when there is none or when the batch is full. */
   readonly nextDueMs?: number
 }
 

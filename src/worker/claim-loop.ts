@@ -108,6 +108,7 @@ export class ClaimLoop implements Service {
       const claim = await store.claim(request)
       jobs = claim.jobs
       // Due already and yet not claimed means that somebody holds its row: then the poll comes back to it.
+      wakeup.heldBack = claim.heldBack ?? false
       if (claim.nextDueMs !== undefined && claim.nextDueMs > 0) wakeup.hintIn(claim.nextDueMs)
       this.#failures = 0
       listener.recovered(queue)
