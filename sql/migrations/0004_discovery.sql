@@ -120,16 +120,16 @@ begin
 end $tenantry$;
 
 -- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
--- without one: where those that wait begin, those of its own kind if there are any; or else, where the service of the past ended.
--- Its own kind first, since what waits in a kind that is paused or at its limit stands still while others are served.
+-- without one: where those that wait begin; or else, where the service of the past ended. What waits in another kind that has a limit
+-- or is paused does not count: it stands still while the others are served, and whoever began there would have credit.
 create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
 language plpgsql
 as $tenantry$
 declare
   _floor double precision;
 begin
-  select head.pass into _floor
-  from unnest(_kind || _kinds) with ordinality as wanted (kind, place)
+  select min(head.pass) into _floor
+  from unnest(_kinds) as wanted (kind)
   cross join lateral (
     (select ring.pass from :schema.ring
      where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
@@ -139,8 +139,7 @@ begin
      where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
      order by node.pass limit 1)
   ) as head
-  order by wanted.place > 1, head.pass
-  limit 1;
+  where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
   if _floor is null then
     select max(tail.pass) into _floor
     from unnest(_kinds) as wanted (kind)

@@ -510,6 +510,15 @@ declare
   _keyed_queues text[];
   _keyed_keys text[];
 begin
+  -- Most queues have no row, and then this is one probe.
+  if exists (
+    select from :schema.queue
+    where queue.name = any (_queues) and (queue.quota is not null or queue.tenant_quota is not null or queue.governed and exists (
+      select from :schema.tenant where tenant.queue = queue.name and tenant.quota is not null
+    ))
+  ) then
+    perform :schema.check_quota_v1(_queues, _tenants);
+  end if;
   with inserted as (
     insert into :schema.job (queue, kind, tenant, key, state, priority, max_attempts, run_at, order_at, created_at, payload)
     select given.queue, given.kind, given.tenant, given.key,
@@ -744,16 +753,16 @@ begin
 end $tenantry$;
 
 -- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
--- without one: where those that wait begin, those of its own kind if there are any; or else, where the service of the past ended.
--- Its own kind first, since what waits in a kind that is paused or at its limit stands still while others are served.
+-- without one: where those that wait begin; or else, where the service of the past ended. What waits in another kind that has a limit
+-- or is paused does not count: it stands still while the others are served, and whoever began there would have credit.
 create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
 language plpgsql
 as $tenantry$
 declare
   _floor double precision;
 begin
-  select head.pass into _floor
-  from unnest(_kind || _kinds) with ordinality as wanted (kind, place)
+  select min(head.pass) into _floor
+  from unnest(_kinds) as wanted (kind)
   cross join lateral (
     (select ring.pass from :schema.ring
      where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
@@ -763,8 +772,7 @@ begin
      where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
      order by node.pass limit 1)
   ) as head
-  order by wanted.place > 1, head.pass
-  limit 1;
+  where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
   if _floor is null then
     select max(tail.pass) into _floor
     from unnest(_kinds) as wanted (kind)
@@ -3362,9 +3370,9 @@ begin
     continue when _queued + _given.jobs <= _given.quota;
     -- Once refused, count on for the message.
     _queued := :schema.count_waiting_v1(_given.queue, _given.tenant, null, _given.quota + 1);
-    raise exception 'the quota of % "%" is used up: % of % jobs wait already, and % would be added', _given.scope, left(_given.name, 80), _queued, _given.quota, _given.jobs
+    raise exception 'expected at most % jobs of % "%" to wait, got % and % more', _given.quota, _given.scope, left(_given.name, 80), _queued, _given.jobs
       using errcode = 'TQ001',
-        detail = jsonb_build_object('scope', _given.scope, 'queue', _given.queue, 'name', _given.name, 'quota', _given.quota, 'queued', _queued,
+        detail = jsonb_build_object('scope', _given.scope, 'queue', _given.queue, 'tenant', _given.tenant, 'quota', _given.quota, 'queued', _queued,
           'retry_after_ms', :schema.retry_after_ms_v1(_given.queue, _given.tenant, greatest(1, _queued + _given.jobs - _given.quota), _given.quota))::text,
         hint = 'Enqueue again when jobs have ended, or raise the quota.';
   end loop;
@@ -6255,6 +6263,14 @@ from :schema.job_history where id = $1::bigint`,
   record_numbers: `select :schema.record_numbers_v1($1::text, $2::bigint, $3::text, $4::integer, $5::text[], $6::integer[], $7::integer[], $8::integer[], $9::real[],
   $10::smallint[], $11::smallint[], $12::integer[], $13::smallint[], $14::smallint[], $15::integer[])`,
   prune_numbers: `select :schema.prune_numbers_v1($1::integer) as forgotten`,
+  cancel_batch: `select changed, cursor from :schema.cancel_batch_v1($1::text, $2::jsonb, $3::text, $4::integer, $5::jsonb)`,
+  purge_batch: `select changed, cursor from :schema.purge_batch_v1($1::text, $2::jsonb, $3::integer, $4::jsonb)`,
+  purge_history: `select :schema.purge_history_v1($1::text, $2::jsonb, moment.until, $4::integer) as changed, pg_catalog.to_json(moment.until) #>> '{}' as until
+from (values (coalesce($3::timestamptz, pg_catalog.clock_timestamp()))) as moment (until)`,
+  move_batch: `select changed, cursor from :schema.move_batch_v1($1::text, $2::text, $3::jsonb, $4::integer, $5::jsonb)`,
+  await_claim: `select :schema.await_claim_v1($1::text)`,
+  occupancy: `select :schema.count_running_v1($1::text, $2::text, $3::text, $4::integer) as running,
+       :schema.count_waiting_v1($1::text, $2::text, $3::text, $4::integer) as waiting`,
   configure_queue: `select :schema.configure_queue($1::text, $2::jsonb) as settings`,
   configure_tenant: `select :schema.configure_tenant($1::text, $2::text, $3::jsonb) as settings`,
   configure_group: `select :schema.configure_group($1::text, $2::text, $3::jsonb) as settings`,
@@ -6262,4 +6278,13 @@ from :schema.job_history where id = $1::bigint`,
   configure_key: `select :schema.configure_key($1::text, $2::text, $3::jsonb) as settings`,
   pause: `select :schema.pause($1::text, $2::jsonb) as settings`,
   resume: `select :schema.resume($1::text, $2::jsonb) as settings`,
+  tenant_numbers: `select tenant, grp, weight, paused, parked, concurrency, rate_per_second, available, blocked, scheduled, capped, running, oldest_seconds,
+       pass, pass_lag, starved, noisy, started, completed, failed, busy_seconds, received_share, entitled_share,
+       wait_p50_ms, wait_p95_ms, wait_p99_ms, run_p50_ms, run_p95_ms, run_p99_ms,
+       objective_wait_ms, objective_share, objective_reached, objective_met
+from :schema.tenants_v1($1::text, $2::integer, $3::integer)`,
+  queue_numbers: `select queue, strategy, charge, paused, workers, slots, tenants, waiting_tenants, available, blocked, scheduled, capped, running,
+       oldest_seconds, started, completed, failed, busy_seconds, wait_p50_ms, wait_p95_ms, wait_p99_ms, run_p50_ms, run_p95_ms, run_p99_ms,
+       starved, noisy, objectives_met, objectives_missed, jain
+from :schema.queues_v1($1::integer, $2::integer)`,
 } as const
