@@ -8,6 +8,7 @@ export type ErrorCode =
   | 'PAYLOAD_INVALID'
   | 'PAYLOAD_TOO_LARGE'
   | 'QUERY_FAILED'
+  | 'QUOTA_EXCEEDED'
   | 'SHUTDOWN'
 
 /** Every operational error of Tenantry: a stable `code` to test for, a message that says what to do, and its cause. */
@@ -37,6 +38,41 @@ export class PayloadError extends TenantryError {
     super(code, message, options)
     this.name = 'PayloadError'
     this.path = path
+  }
+}
+
+export interface QuotaUse {
+  /** Whose quota it is. */
+  readonly scope: 'queue' | 'tenant'
+  readonly queue: string
+  /** Where it is the quota of a tenant: which. */
+  readonly tenant?: string
+  /** Jobs that may wait. */
+  readonly quota: number
+  /** Jobs that wait, counted no further than one above the quota. */
+  readonly queued: number
+  /** When there may be room: an estimate from what runs, 1 second to 5 minutes. */
+  readonly retryAfterMs: number
+}
+
+/** Too many jobs wait already: none of this enqueue was stored. A transaction of the caller's that it was in has failed. */
+export class QuotaExceededError extends TenantryError implements QuotaUse {
+  readonly scope: 'queue' | 'tenant'
+  readonly queue: string
+  readonly tenant?: string
+  readonly quota: number
+  readonly queued: number
+  readonly retryAfterMs: number
+
+  constructor(refusal: string, use: QuotaUse, options?: ErrorOptions) {
+    super('QUOTA_EXCEEDED', `${refusal}; enqueue again in ${use.retryAfterMs} ms, or raise the quota`, options)
+    this.name = 'QuotaExceededError'
+    this.scope = use.scope
+    this.queue = use.queue
+    if (use.tenant !== undefined) this.tenant = use.tenant
+    this.quota = use.quota
+    this.queued = use.queued
+    this.retryAfterMs = use.retryAfterMs
   }
 }
 

@@ -56,3 +56,6 @@ export const TIMEOUT_MS_MAX = 2 ** 31 - 1
 
 /** Handlers that run at once in one process. More would need more memory and sockets than one event loop can serve. */
 export const CONCURRENCY_MAX = 10_000
+
+/** Partitions of the history are made this far ahead: a fortnight without any worker does no harm. */
+export const HISTORY_DAYS_AHEAD = 14

@@ -71,6 +71,15 @@ declare
   _keyed_queues text[];
   _keyed_keys text[];
 begin
+  -- Most queues have no row, and then this is one probe.
+  if exists (
+    select from :schema.queue
+    where queue.name = any (_queues) and (queue.quota is not null or queue.tenant_quota is not null or queue.governed and exists (
+      select from :schema.tenant where tenant.queue = queue.name and tenant.quota is not null
+    ))
+  ) then
+    perform :schema.check_quota_v1(_queues, _tenants);
+  end if;
   with inserted as (
     insert into :schema.job (queue, kind, tenant, key, state, priority, max_attempts, run_at, order_at, created_at, payload)
     select given.queue, given.kind, given.tenant, given.key,

@@ -446,6 +446,7 @@ begin
     set paused_at = _row.paused_at, concurrency = _row.concurrency, rate_per_second = _row.rate_per_second, burst = _row.burst
     where kind.queue = _queue and kind.kind = _kind;
   end if;
+  insert into :schema.notice (queue, kind) values (_queue, _kind);
   perform :schema.wake_v1(array[_queue]);
 end $tenantry$;
 

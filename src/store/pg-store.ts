@@ -1,10 +1,11 @@
 import { isIsolationRefusal, isMissingPartition, isSerializationFailure, toTenantryError } from '../driver/pg-errors.js'
 import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
-import { RECLAIM_LEASES_MAX } from '../limits.js'
+import { HISTORY_DAYS_AHEAD, RECLAIM_LEASES_MAX } from '../limits.js'
 import type { Settlement } from '../settle/outcome.js'
 import { enqueueBatches, enqueueValues } from './enqueue-values.js'
 import { interleave } from './interleave.js'
+import { quotaExceeded } from './quota-exceeded.js'
 import { column, optionalNumber, time, toJob } from './rows.js'
 import { finalizeValues, requeueValues, sortOutcomes } from './settlement-values.js'
 import { type Statement, type Statements, statements } from './sql.js'
@@ -19,9 +20,6 @@ export interface Session {
   /** Runs several statements in one transaction; only enqueues of more than one statement need it. */
   transaction?<Result>(run: (client: Queryable) => Promise<Result>): Promise<Result>
 }
-
-/** Partitions are made this far ahead: a fortnight without any worker does no harm. */
-const HISTORY_DAYS_AHEAD = 14
 
 /** How long finished jobs are kept: long enough to look into last week's trouble, and discarded ones to repair it. */
 const SETTLED_DAYS = 7
@@ -52,14 +50,11 @@ export class PgStore implements Store {
 
   async enqueue(jobs: readonly NewJob[], transaction?: Queryable): Promise<string[]> {
     if (jobs.length === 0) return []
-    if (transaction) return this.#enqueueIn(jobs, transaction)
-    const [only, ...others] = enqueueBatches(jobs)
-    if (only && others.length === 0) {
-      const rows = await this.#run(this.#statements.enqueue_many, enqueueValues(only))
-      return rows.map((row) => column(row, 'id'))
+    try {
+      return await (transaction ? this.#enqueueIn(jobs, transaction) : this.#enqueue(jobs))
+    } catch (error) {
+      throw quotaExceeded(error) ?? error
     }
-    if (!this.#session.transaction) throw new Error('broken invariant: large enqueues go through the pool')
-    return this.#session.transaction((client) => this.#enqueueIn(jobs, client))
   }
 
   async claim(request: ClaimRequest): Promise<Claim> {
@@ -180,6 +175,16 @@ export class PgStore implements Store {
       await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
       return this.#run(statement, values)
     }
+  }
+
+  async #enqueue(jobs: readonly NewJob[]): Promise<string[]> {
+    const [only, ...others] = enqueueBatches(jobs)
+    if (only && others.length === 0) {
+      const rows = await this.#run(this.#statements.enqueue_many, enqueueValues(only))
+      return rows.map((row) => column(row, 'id'))
+    }
+    if (!this.#session.transaction) throw new Error('broken invariant: large enqueues go through the pool')
+    return this.#session.transaction((client) => this.#enqueueIn(jobs, client))
   }
 
   async #enqueueIn(jobs: readonly NewJob[], transaction: Queryable): Promise<string[]> {

@@ -28,10 +28,16 @@ const written = files.filter(({ path }) => !path.endsWith('.gen.ts'))
 /** Lowest first. A file may import from its own layer and from those below. */
 const LAYERS: readonly { readonly name: string; readonly of: RegExp }[] = [
   { name: 'base', of: /^(assert|clock|errors|file-errors|limits|logger|options|random|service)\.ts$/ },
-  { name: 'domain', of: /^(job|retry|settings|scheduler|diagnosis)\/|^numbers\/(aggregator|histogram|window)\.ts$|^settle\/(outcome|decide|failure|planned-exit)\.ts$/ },
+  {
+    name: 'domain',
+    of: /^(job|retry|settings|scheduler|diagnosis)\/|^numbers\/(aggregator|histogram|numbers|window)\.ts$|^settle\/(outcome|decide|failure|planned-exit)\.ts$/,
+  },
   { name: 'driver', of: /^driver\// },
   { name: 'store', of: /^store\// },
-  { name: 'runtime', of: /^(worker|lease|maintenance|notify)\/|^settle\/(completer|queue-completer|refusal)\.ts$|^numbers\/flusher\.ts$/ },
+  {
+    name: 'runtime',
+    of: /^(worker|lease|maintenance|notify|operations)\/|^settle\/(completer|queue-completer|refusal)\.ts$|^numbers\/flusher\.ts$/,
+  },
   { name: 'client', of: /^(config|tenantry|transaction-option|worker-dependencies|index)\.ts$/ },
   { name: 'embedded server', of: /^embedded\// },
   { name: 'workload', of: /^(workload|demo)\// },
