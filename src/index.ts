@@ -7,6 +7,8 @@ export {
   HandlerTimeoutError,
   LeaseLostError,
   PayloadError,
+  QuotaExceededError,
+  type QuotaUse,
   ShutdownError,
   TenantryError,
 } from './errors.js'
@@ -15,6 +17,17 @@ export type { AttemptError, Job, JobRecord, JobState } from './job/job.js'
 export type { EnqueueOptions } from './job/new-job.js'
 export type { StandardSchema } from './job/standard-schema.js'
 export { jsonLogger, type Logger, silentLogger } from './logger.js'
+export type {
+  Load,
+  NumbersOptions,
+  ObjectiveReached,
+  Percentiles,
+  QueueNumbers,
+  Received,
+  TenantNumbers,
+  TenantOrder,
+} from './numbers/numbers.js'
+export type { CancelOptions, DrainOptions, JobFilter, Occupancy, PurgeOptions } from './operations/options.js'
 export type { BackoffOptions, RetryFunction, RetryOptions, RetryPolicy } from './retry/policy.js'
 export type {
   Charge,
@@ -34,7 +47,7 @@ export type {
 export type { SettleEvent } from './settle/completer.js'
 export type { PlannedExit } from './settle/planned-exit.js'
 export type { Queryable } from './store/store.js'
-export { type InTransaction, type JobToEnqueue, Tenantry } from './tenantry.js'
+export { type InTransaction, type JobToEnqueue, type QueuesOptions, Tenantry, type TenantsOptions } from './tenantry.js'
 export type { ClaimEvent } from './worker/claim-loop.js'
 export type { BatchContext, JobContext } from './worker/context.js'
 export type {

@@ -9,7 +9,17 @@ import type { JobDefinition } from './job/define-job.js'
 import type { JobRecord } from './job/job.js'
 import { jobId } from './job/job-id.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
-import { checkKnownOptions, expected, nameOption } from './options.js'
+import {
+  inOrder,
+  type NumbersOptions,
+  type QueueNumbers,
+  TENANT_ORDERS,
+  type TenantNumbers,
+  type TenantOrder,
+} from './numbers/numbers.js'
+import { cancelAll, drain, moveJobs, purge } from './operations/operations.js'
+import type { CancelOptions, DrainOptions, JobFilter, PurgeOptions } from './operations/options.js'
+import { checkKnownOptions, choiceOption, expected, integerOption, nameOption } from './options.js'
 import { groupSettings, keySettings, kindSettings, queueSettings, tenantSettings } from './settings/check.js'
 import { scopeOption } from './settings/scope.js'
 import type {
@@ -26,6 +36,7 @@ import { reasonText } from './settle/planned-exit.js'
 import { AdminStore } from './store/admin-store.js'
 import { DiagnosisStore } from './store/diagnosis-store.js'
 import { migrate } from './store/migrate.js'
+import { NumbersStore } from './store/numbers-store.js'
 import { PgStore } from './store/pg-store.js'
 import type { Queryable } from './store/store.js'
 import { transactionOption } from './transaction-option.js'
@@ -44,6 +55,17 @@ export interface JobToEnqueue<Input> extends EnqueueOptions {
   readonly payload: NoInfer<Input>
 }
 
+export interface TenantsOptions extends NumbersOptions {
+  readonly queue?: string
+  /** Which tenants come first. Default `backlog`. */
+  readonly sort?: TenantOrder
+}
+
+export interface QueuesOptions extends NumbersOptions {
+  /** Only this one. */
+  readonly queue?: string
+}
+
 /** The client: enqueues jobs, makes workers, and changes settings. One per process will do. */
 export class Tenantry {
   readonly #options: ResolvedTenantryOptions
@@ -51,6 +73,7 @@ export class Tenantry {
   readonly #store: PgStore
   readonly #admin: AdminStore
   readonly #diagnosis: DiagnosisStore
+  readonly #numbers: NumbersStore
   /** Those that have not stopped. */
   readonly #workers = new Set<Worker>()
   #closed = false
@@ -63,6 +86,7 @@ export class Tenantry {
     this.#store = new PgStore(session, schema, connectionHint)
     this.#admin = new AdminStore(session.transaction, schema, connectionHint)
     this.#diagnosis = new DiagnosisStore(session, schema, connectionHint)
+    this.#numbers = new NumbersStore(session, schema, connectionHint)
   }
 
   /** Creates or upgrades the schema. Any number of processes may call it at once: one does the work, the others wait. */
@@ -77,7 +101,8 @@ export class Tenantry {
 
   /**
    * Enqueues one job and resolves with its id once it is committed, or at once inside `transaction`. Rejects with a
-   * `PayloadError` or `ConfigurationError` before any SQL is sent, so that a transaction stays usable.
+   * `PayloadError` or `ConfigurationError` before any SQL is sent, so that a transaction stays usable, and with a
+   * `QuotaExceededError` where too many jobs wait already.
    */
   async enqueue<Input>(
     definition: JobDefinition<Input, unknown>,
@@ -188,6 +213,54 @@ export class Tenantry {
     return this.#diagnosis.why(whyTarget(target))
   }
 
+  /**
+   * The tenants of a queue: what waits and runs, what they got in the last minutes, whether they are starved or noisy or
+   * miss their objective. What workers count is at most some seconds old.
+   */
+  async tenants(options: TenantsOptions = {}): Promise<TenantNumbers[]> {
+    checkKnownOptions('tenants', options, ['queue', 'sort', ...NUMBERS_OPTIONS])
+    const { queue = 'default', sort = 'backlog' } = options
+    const order = choiceOption('sort', sort, TENANT_ORDERS)
+    return inOrder(await this.#numbers.tenants(nameOption('queue', queue), numbersOptions(options)), order)
+  }
+
+  /** The queues, or one of them, each with the numbers of its tenants added up. */
+  async queues(options: QueuesOptions = {}): Promise<QueueNumbers[]> {
+    checkKnownOptions('queues', options, ['queue', ...NUMBERS_OPTIONS])
+    const { queue } = options
+    return this.#numbers.queues(queue === undefined ? null : nameOption('queue', queue), numbersOptions(options))
+  }
+
+  /**
+   * Waits until nothing of a queue, a tenant or a kind runs, having paused it (`until: 'idle'`), or until nothing of it waits
+   * or runs (`until: 'empty'`). False when `timeoutMs` was over first; a pause stays on either way. Of a queue that is not
+   * fair, a claim that was under way at the time of the pause may still start its jobs.
+   */
+  async drain(queue: string, options: DrainOptions = {}): Promise<boolean> {
+    return drain(this.#admin, nameOption('queue', queue), options)
+  }
+
+  /**
+   * Cancels every job that waits, of a queue or of a tenant or a kind of it, a thousand at a time; what runs goes on, and so
+   * does what is enqueued from now on. Safe while workers run. Resolves with how many.
+   */
+  async cancelAll(queue: string, options: CancelOptions = {}): Promise<number> {
+    return cancelAll(this.#admin, nameOption('queue', queue), options)
+  }
+
+  /** Deletes jobs as `cancelAll` cancels them, without a trace; with `history: true` those that have ended too. */
+  async purge(queue: string, options: PurgeOptions = {}): Promise<number> {
+    return purge(this.#admin, nameOption('queue', queue), options)
+  }
+
+  /**
+   * Moves every job that waits to another queue, as `cancelAll` chooses them. They keep their id, their attempts and their
+   * place in the order; quotas of the other queue do not count. Resolves with how many.
+   */
+  async moveJobs(queue: string, toQueue: string, options: JobFilter = {}): Promise<number> {
+    return moveJobs(this.#admin, { from: nameOption('queue', queue), to: toQueue }, options)
+  }
+
   /** Stops the workers made here, then closes the connections. A pool of the application's own stays open. */
   async close(): Promise<void> {
     this.#closed = true
@@ -211,5 +284,14 @@ function poolSession(pool: DatabasePool) {
     query: (query: SqlQuery) => pool.query(query),
     transaction: <Result>(run: (client: Queryable) => Promise<Result>) =>
       pool.transaction((client) => run(client as unknown as Queryable)),
+  }
+}
+
+const NUMBERS_OPTIONS = ['minutes', 'countMax']
+
+function numbersOptions({ minutes = 5, countMax = 500_000 }: NumbersOptions) {
+  return {
+    minutes: integerOption('minutes', minutes, { min: 0, max: 60 }),
+    countMax: integerOption('countMax', countMax, { min: 1, max: 100_000_000 }),
   }
 }

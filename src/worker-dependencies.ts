@@ -30,7 +30,7 @@ export function workerDependencies(
     claimStore,
     settleStore: new PgStore(settles, schema, connectionHint),
     // Behind claims rather than before outcomes: nobody waits for numbers.
-    numbersStore: new NumbersStore(claims, schema),
+    numbersStore: new NumbersStore(claims, schema, connectionHint),
     transactions: pool,
     notifications: hints,
     checkReady: async () => {

@@ -643,8 +643,8 @@ end $tenantry$;
 
 comment on function :schema.fairness_v1(text, integer) is 'Jain''s index of what backlogged tenants received over what they were entitled to, in each of the last full minutes.';
 
--- One row for each queue. The counts are those of tenants_v1, added up.
-create function :schema.queues_v1(_budget integer default 500000, _minutes integer default 5) returns table (
+-- One row for each queue, or that of one. The counts are those of tenants_v1, added up.
+create function :schema.queues_v1(_queue text default null, _budget integer default 500000, _minutes integer default 5) returns table (
   queue text, strategy text, charge text, paused boolean, workers bigint, slots bigint,
   tenants bigint, waiting_tenants bigint, available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint,
   oldest_seconds double precision, started bigint, completed bigint, failed bigint, busy_seconds double precision,
@@ -708,10 +708,11 @@ begin
   left join lateral (
     select each.jain from :schema.fairness_v1(known.name, 1) as each
   ) as shared on true
+  where _queue is null or known.name = _queue
   order by known.name;
 end $tenantry$;
 
-comment on function :schema.queues_v1(integer, integer) is 'The queues: what waits and runs in each, its workers, and what it did in the last full minutes and the current one. jain is that of the last full minute.';
+comment on function :schema.queues_v1(text, integer, integer) is 'The queues: what waits and runs in each, its workers, and what it did in the last full minutes and the current one. jain is that of the last full minute.';
 
 create view :schema.tenant_overview as
 select known.name as queue, each.tenant, each.grp, each.weight, each.paused, each.parked, each.concurrency, each.rate_per_second,

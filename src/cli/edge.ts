@@ -6,6 +6,8 @@ import { type Colors, colorsFor, type Sink } from './output.js'
 export interface Edge {
   readonly environment: Environment
   readonly stdin: AsyncIterable<Uint8Array | string>
+  /** Calls `pressed` with what is typed, key by key, until the answer is called. Undefined unless somebody sits at a terminal. */
+  readonly keys?: ((pressed: (key: string) => void) => () => void) | undefined
   /** For data only. */
   readonly stdout: Sink
   /** For everything else: progress, remarks, errors. */

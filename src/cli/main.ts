@@ -7,6 +7,8 @@ import { jobsCommand } from './commands/jobs.js'
 import { migrateCommand } from './commands/migrate.js'
 import { queuesCommand } from './commands/queues.js'
 import { replayCommand } from './commands/replay.js'
+import { tenantsCommand } from './commands/tenants.js'
+import { topCommand } from './commands/top.js'
 import { whyCommand } from './commands/why.js'
 import type { CommandFactory, Edge } from './edge.js'
 import { EXIT, type ExitCode, failureOf, Interruption } from './exit-codes.js'
@@ -20,6 +22,8 @@ const COMMANDS: readonly CommandFactory[] = [
   enqueueCommand,
   jobsCommand,
   queuesCommand,
+  tenantsCommand,
+  topCommand,
   whyCommand,
   doctorCommand,
   replayCommand,
@@ -60,6 +64,18 @@ function interruptions(): AbortSignal {
   return controller.signal
 }
 
+/** Key by key instead of line by line. Ctrl-C is then a key as well, and no signal. */
+function keys(pressed: (key: string) => void): () => void {
+  const { stdin } = process
+  const listener = (chunk: Buffer) => {
+    for (const key of chunk.toString()) pressed(key)
+  }
+  stdin.setRawMode(true).resume().on('data', listener)
+  return () => {
+    stdin.off('data', listener).setRawMode(false).pause()
+  }
+}
+
 // `tenantry … | head` closes our stdout early, which is its good right.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failure),
@@ -68,6 +84,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) =>
 const edge: Edge = {
   environment: process.env,
   stdin: process.stdin,
+  keys: process.stdin.isTTY ? keys : undefined,
   stdout: process.stdout,
   stderr: process.stderr,
   signal: interruptions(),

@@ -6,6 +6,7 @@ export interface Sink {
   write(text: string): unknown
   readonly isTTY?: boolean
   readonly columns?: number
+  readonly rows?: number
 }
 
 export type Colors = ReturnType<typeof pc.createColors>

@@ -1,6 +1,8 @@
 import { toTenantryError } from '../driver/pg-errors.js'
 import type { SqlQuery, TextRow } from '../driver/statement.js'
+import type { QueueNumbers, TenantNumbers } from '../numbers/numbers.js'
 import type { WindowPart } from '../numbers/window.js'
+import { toQueueNumbers, toTenantNumbers } from './numbers-rows.js'
 import { column } from './rows.js'
 import { type Statement, type Statements, statements } from './sql.js'
 
@@ -20,15 +22,23 @@ export interface Presence {
 const PRUNE_ROWS = 1_000
 const PRUNE_CALLS_MAX = 20
 
-/** Where workers write down what they count. Everything may be sent twice, and lost without harm. */
+/** What the store needs of a connection or a pool. */
+export interface NumbersSession {
+  query(query: SqlQuery): Promise<readonly TextRow[]>
+}
+
+/** Where workers write down what they count, and operators read it. What is written may be sent twice, and lost without harm. */
 export class NumbersStore {
-  readonly #session: { query(query: SqlQuery): Promise<readonly TextRow[]> }
+  readonly #session: NumbersSession
   readonly #schema: string
+  readonly #hint: string | undefined
   readonly #statements: Statements
 
-  constructor(session: { query(query: SqlQuery): Promise<readonly TextRow[]> }, schema: string) {
+  /** `hint`: see `toTenantryError`. */
+  constructor(session: NumbersSession, schema: string, hint?: string) {
     this.#session = session
     this.#schema = schema
+    this.#hint = hint
     this.#statements = statements(schema)
   }
 
@@ -60,11 +70,28 @@ export class NumbersStore {
     }
   }
 
+  async tenants(
+    queue: string,
+    { countMax, minutes }: { readonly countMax: number; readonly minutes: number },
+  ): Promise<TenantNumbers[]> {
+    const rows = await this.#run(this.#statements.tenant_numbers, [queue, countMax, minutes])
+    return rows.map(toTenantNumbers)
+  }
+
+  /** Of one queue, or for null of all. */
+  async queues(
+    queue: string | null,
+    { countMax, minutes }: { readonly countMax: number; readonly minutes: number },
+  ): Promise<QueueNumbers[]> {
+    const rows = await this.#run(this.#statements.queue_numbers, [queue, countMax, minutes])
+    return rows.map(toQueueNumbers)
+  }
+
   async #run(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
     try {
       return await this.#session.query({ name: statement.name, text: statement.text, values })
     } catch (error) {
-      throw toTenantryError(error, this.#schema)
+      throw toTenantryError(error, this.#schema, this.#hint)
     }
   }
 }
