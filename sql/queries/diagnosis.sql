@@ -8,7 +8,7 @@ select rule, detail::text as detail from :schema.why_tenant_v1($1::text, $2::tex
 
 -- name: doctor_patience
 -- A session that examines waits for nobody for long.
-select pg_catalog.set_config('lock_timeout', '3s', false), pg_catalog.set_config('statement_timeout', '30s', false);
+select pg_catalog.set_config('lock_timeout', '1s', false), pg_catalog.set_config('statement_timeout', '30s', false);
 
 -- name: doctor_starvation
 -- Lanes that were passed over: ready all the time since before another lane of the same kind and group had its last turn, which began
@@ -79,8 +79,8 @@ where queue.paused_at is null and tenant.paused_at is null
     coalesce(tenant.concurrency, queue.tenant_concurrency) is null
     or coalesce(tenant.concurrency, queue.tenant_concurrency) > (
       select count(*) from (
-        select from :schema.job
-        where job.queue = parked.queue and job.tenant = parked.tenant and job.state = 'running'
+        select from :schema.running_job as job
+        where job.queue = parked.queue and job.tenant = parked.tenant
         limit coalesce(tenant.concurrency, queue.tenant_concurrency)
       ) as counted)
   )
@@ -269,17 +269,17 @@ order by waiting.queue, waiting.kind
 limit 20;
 
 -- name: doctor_horizon
--- What keeps vacuum from removing dead rows: transactions, prepared ones and replication slots.
+-- What keeps vacuum from removing dead rows: transactions and prepared ones of more than $1 milliseconds, and replication slots.
 select 'transaction' as sort, activity.pid, activity.usename as owner, activity.application_name as name, activity.state,
        pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - activity.xact_start) * 1000) as open_ms
 from pg_catalog.pg_stat_activity as activity
-where activity.backend_xmin is not null and activity.xact_start < pg_catalog.clock_timestamp() - interval '5 minutes'
+where activity.backend_xmin is not null and activity.xact_start < pg_catalog.clock_timestamp() - $1::double precision * interval '1 millisecond'
   and activity.backend_type not in ('autovacuum worker')
 union all
 select 'prepared transaction', null, prepared.owner, prepared.gid, null,
        pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - prepared.prepared) * 1000)
 from pg_catalog.pg_prepared_xacts as prepared
-where prepared.prepared < pg_catalog.clock_timestamp() - interval '5 minutes'
+where prepared.prepared < pg_catalog.clock_timestamp() - $1::double precision * interval '1 millisecond'
 union all
 select 'replication slot', null, null, slot.slot_name, case when slot.active then 'active' else 'inactive' end, null
 from pg_catalog.pg_replication_slots as slot

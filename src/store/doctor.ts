@@ -31,7 +31,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 async function examineOne(session: DoctorSession, queries: Statements, check: Check): Promise<Examined> {
   try {
-    return examined(check, await textRows(session, queries[check.query].text, []))
+    return examined(check, await textRows(session, queries[check.query].text, check.values ?? []))
   } catch (error) {
     const reason = REASONS[sqlStateOf(error) ?? '']
     if (reason === undefined) throw error

@@ -5933,7 +5933,7 @@ comment on view :schema.tenant_overview is 'The tenants of all queues as tenants
 export const QUERIES = {
   why_job: `select rule, detail::text as detail from :schema.why_job_v1($1::bigint)`,
   why_tenant: `select rule, detail::text as detail from :schema.why_tenant_v1($1::text, $2::text, $3::text)`,
-  doctor_patience: `select pg_catalog.set_config('lock_timeout', '3s', false), pg_catalog.set_config('statement_timeout', '30s', false)`,
+  doctor_patience: `select pg_catalog.set_config('lock_timeout', '1s', false), pg_catalog.set_config('statement_timeout', '30s', false)`,
   doctor_starvation: `with lane as (
   select ring.queue, ring.grp, ring.kind, ring.tenant, ring.pass, ring.ready and ring.parked_until is null as ready,
          ring.entered_at, ring.served_at, min(ring.pass) over (partition by ring.queue, ring.tenant) as stands_at
@@ -6166,13 +6166,13 @@ limit 20`,
   doctor_horizon: `select 'transaction' as sort, activity.pid, activity.usename as owner, activity.application_name as name, activity.state,
        pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - activity.xact_start) * 1000) as open_ms
 from pg_catalog.pg_stat_activity as activity
-where activity.backend_xmin is not null and activity.xact_start < pg_catalog.clock_timestamp() - interval '5 minutes'
+where activity.backend_xmin is not null and activity.xact_start < pg_catalog.clock_timestamp() - $1::double precision * interval '1 millisecond'
   and activity.backend_type not in ('autovacuum worker')
 union all
 select 'prepared transaction', null, prepared.owner, prepared.gid, null,
        pg_catalog.round(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - prepared.prepared) * 1000)
 from pg_catalog.pg_prepared_xacts as prepared
-where prepared.prepared < pg_catalog.clock_timestamp() - interval '5 minutes'
+where prepared.prepared < pg_catalog.clock_timestamp() - $1::double precision * interval '1 millisecond'
 union all
 select 'replication slot', null, null, slot.slot_name, case when slot.active then 'active' else 'inactive' end, null
 from pg_catalog.pg_replication_slots as slot

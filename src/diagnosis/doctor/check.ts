@@ -11,6 +11,8 @@ export interface Check {
   readonly title: string
   /** The name of its statement in sql/queries/diagnosis.sql. */
   readonly query: DoctorQuery
+  /** What is given to it. */
+  readonly values?: readonly number[]
   describe(row: Row): string
   remedy(row: Row): Remedy
 }

@@ -1,10 +1,14 @@
 import { duration, named } from '../words.js'
 import { type Check, number, text } from './check.js'
 
+/** A transaction of the application's that takes longer holds up vacuum noticeably, in tables that turn over in seconds. */
+const OPEN_MS_MAX = 300_000
+
 export const horizon: Check = {
   name: 'horizon',
   title: 'Nothing keeps vacuum from removing dead rows.',
   query: 'doctor_horizon',
+  values: [OPEN_MS_MAX],
   describe: (row) => {
     if (row['sort'] === 'replication slot')
       return `The ${row['state']} replication slot ${named(text(row, 'name'))} keeps rows that are dead since 10 million transactions.`
