@@ -48,8 +48,6 @@ create index job_due on :schema.job (queue, kind, run_at, id) where state = 'sch
 create index job_due_tenant on :schema.job (queue, kind, tenant, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
 create index job_lease on :schema.job (lease_id) where state = 'running';
--- Serves counting what runs, of one tenant or of a whole queue: limits are counted, never stored.
-create index job_running on :schema.job (queue, tenant, kind) where state = 'running';
 -- Serves the admission of jobs with a key: those that wait for it in their order, and those that have it.
 create index job_key on :schema.job (queue, key, state, order_at, id) where key is not null;
 
@@ -76,6 +74,18 @@ create table :schema.lease (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index lease_expiry on :schema.lease (expires_at);
+-- Leads to all that runs in a queue: limits are counted, never stored.
+create index lease_queue on :schema.lease (queue);
+
+-- What runs, found by way of the leases: there are as many as busy slots. An index of the running jobs by tenant would cost every claim
+-- of every queue a twelfth more, and the dead entries of all that has run would have to be stepped over until a vacuum.
+create view :schema.running_job as
+select job.id, lease.queue, job.kind, job.tenant, job.key, job.attempt, job.claimed_at, job.lease_id, lease.worker_id
+from :schema.lease
+cross join lateral (
+  select job.* from :schema.job where job.lease_id = lease.id and job.state = 'running'
+  offset 0
+) as job;
 
 comment on table :schema.lease is 'One row for each claim that still holds jobs. A heartbeat extends this row and no job row.';
 
@@ -321,6 +331,9 @@ comment on column :schema.notice.key is 'For which key to look at the jobs that 
 comment on column :schema.notice.jobs is 'How many jobs of the lane ran; null when the notice measures nothing.';
 comment on column :schema.notice.seconds is 'How long they ran in all.';
 comment on column :schema.notice.surplus is 'By how much that is more than was charged for them; negative when it is less.';
+
+-- A job that is no longer running, as far as the next claim must know of it.
+create type :schema.ended_job as (queue text, tenant text, kind text, key text, claimed_at timestamptz, charged real);
 
 create unlogged table :schema.key_timer (
   queue text collate "C" not null,

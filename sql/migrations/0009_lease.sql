@@ -41,11 +41,7 @@ declare
   _lease_ids uuid[];
   _ids bigint[];
   _queues text[];
-  _tenants text[];
-  _kinds text[];
-  _keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
 begin
   leases := 0;
   retried := 0;
@@ -83,13 +79,13 @@ begin
     where job.id = backoff.id and job.attempt < job.max_attempts
     returning job.queue, job.tenant, job.kind, job.key, job.run_at, job.claimed_at, job.charged
   )
-  select count(*), array_agg(expired.queue), array_agg(expired.tenant), array_agg(expired.kind), array_agg(expired.key),
-         array_agg(date_part('epoch', _now - expired.claimed_at)), array_agg(expired.charged),
+  select count(*), array_agg(expired.queue),
+         array_agg(cast((expired.queue, expired.tenant, expired.kind, expired.key, expired.claimed_at, expired.charged) as :schema.ended_job)),
          case when count(*) > 0 then greatest(0, extract(epoch from min(expired.run_at) - clock_timestamp()) * 1000) end
-  into retried, _queues, _tenants, _kinds, _keys, _seconds, _charged, next_due_ms
+  into retried, _queues, _ended, next_due_ms
   from expired;
   if retried > 0 then
-    perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+    perform :schema.notice_ended_v1(_ended);
     perform :schema.wake_v1(_queues);
   end if;
 
@@ -109,12 +105,11 @@ begin
         'discarded'
       from gone
     )
-    select count(*), array_agg(gone.queue), array_agg(gone.tenant), array_agg(gone.kind), array_agg(gone.key),
-           array_agg(date_part('epoch', _now - gone.claimed_at)), array_agg(gone.charged)
-    into discarded, _queues, _tenants, _kinds, _keys, _seconds, _charged
+    select count(*), array_agg(cast((gone.queue, gone.tenant, gone.kind, gone.key, gone.claimed_at, gone.charged) as :schema.ended_job))
+    into discarded, _ended
     from gone;
     if discarded > 0 then
-      perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+      perform :schema.notice_ended_v1(_ended);
     end if;
   end if;
 

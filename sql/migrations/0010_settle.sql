@@ -20,42 +20,44 @@ declare
   -- Whether the next claim must know what ends here, besides jobs with a key.
   _noticed boolean;
   _settled bigint[];
-  _tenants text[];
-  _kinds text[];
-  _keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
   -- Mostly all jobs were claimed together; then one comparison will do for each.
   _lease_id uuid := case when _lease_ids[1] = all (_lease_ids) then _lease_ids[1] end;
 begin
   select queue.history, queue.limited or queue.charge = 'time' into _history, _noticed from :schema.queue where queue.name = _queue;
-  with completed as (
-    delete from :schema.job
-    where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
-    returning job.*
-  ),
-  kept as (
-    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
-      claimed_at, finalized_at, payload, errors, retention)
-    select completed.id, completed.queue, completed.kind, completed.tenant, completed.key, 'completed', completed.priority, completed.attempt,
-      completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
-      case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
-    from completed
-    where _history is distinct from 'none'
-  ),
-  ended as (
-    select completed.id, completed.tenant, completed.kind, completed.key, completed.charged, completed.claimed_at,
-           _noticed or completed.key is not null as noticed
-    from completed
-  )
-  select array_agg(ended.id), array_agg(ended.tenant) filter (where ended.noticed), array_agg(ended.kind) filter (where ended.noticed),
-         array_agg(ended.key) filter (where ended.noticed),
-         array_agg(date_part('epoch', clock_timestamp() - ended.claimed_at)) filter (where ended.noticed),
-         array_agg(ended.charged) filter (where ended.noticed)
-  into _settled, _tenants, _kinds, _keys, _seconds, _charged
-  from ended;
-  if _tenants is not null then
-    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_tenants)]), _tenants, _kinds, _keys, _seconds, _charged);
+  if _history = 'none' then
+    with completed as (
+      delete from :schema.job
+      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
+      returning job.id, job.tenant, job.kind, job.key, job.claimed_at, job.charged
+    )
+    select array_agg(completed.id),
+           array_agg(cast((_queue, completed.tenant, completed.kind, completed.key, completed.claimed_at, completed.charged) as :schema.ended_job))
+             filter (where _noticed or completed.key is not null)
+    into _settled, _ended
+    from completed;
+  else
+    with completed as (
+      delete from :schema.job
+      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
+      returning job.*
+    ),
+    kept as (
+      insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
+        claimed_at, finalized_at, payload, errors, retention)
+      select completed.id, completed.queue, completed.kind, completed.tenant, completed.key, 'completed', completed.priority,
+        completed.attempt, completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
+        case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
+      from completed
+    )
+    select array_agg(completed.id),
+           array_agg(cast((_queue, completed.tenant, completed.kind, completed.key, completed.claimed_at, completed.charged) as :schema.ended_job))
+             filter (where _noticed or completed.key is not null)
+    into _settled, _ended
+    from completed;
+  end if;
+  if _ended is not null then
+    perform :schema.notice_ended_v1(_ended);
   end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
@@ -100,11 +102,7 @@ declare
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
-  _ended_tenants text[];
-  _ended_kinds text[];
-  _ended_keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
 begin
   with requeued as (
     update :schema.job
@@ -122,16 +120,16 @@ begin
     where job.id = settled.id and job.lease_id = settled.lease_id
     returning job.id, job.queue, job.kind, job.tenant, job.key, job.state, job.order_at, job.claimed_at, job.charged
   )
-  select array_agg(requeued.id), array_agg(requeued.tenant), array_agg(requeued.kind), array_agg(requeued.key),
-         array_agg(date_part('epoch', clock_timestamp() - requeued.claimed_at)), array_agg(requeued.charged),
+  select array_agg(requeued.id),
+         array_agg(cast((_queue, requeued.tenant, requeued.kind, requeued.key, requeued.claimed_at, requeued.charged) as :schema.ended_job)),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
          array_agg(requeued.tenant) filter (where requeued.state = 'available'),
          array_agg(requeued.order_at) filter (where requeued.state = 'available')
-  into _settled, _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged, _queues, _kinds, _tenants, _order_ats
+  into _settled, _ended, _queues, _kinds, _tenants, _order_ats
   from requeued;
   if _settled is not null then
-    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged);
+    perform :schema.notice_ended_v1(_ended);
   end if;
   if _queues is not null then
     perform :schema.signal_v1(_queues, _kinds, _tenants, _order_ats);
@@ -160,11 +158,7 @@ as $tenantry$
 declare
   _history text;
   _settled bigint[];
-  _tenants text[];
-  _kinds text[];
-  _keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
   with finalized as (
@@ -185,12 +179,12 @@ begin
     from finalized
     where finalized.final_state = 'discarded' or _history is distinct from 'none'
   )
-  select array_agg(finalized.id), array_agg(finalized.tenant), array_agg(finalized.kind), array_agg(finalized.key),
-         array_agg(date_part('epoch', clock_timestamp() - finalized.claimed_at)), array_agg(finalized.charged)
-  into _settled, _tenants, _kinds, _keys, _seconds, _charged
+  select array_agg(finalized.id),
+         array_agg(cast((_queue, finalized.tenant, finalized.kind, finalized.key, finalized.claimed_at, finalized.charged) as :schema.ended_job))
+  into _settled, _ended
   from finalized;
   if _settled is not null then
-    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _tenants, _kinds, _keys, _seconds, _charged);
+    perform :schema.notice_ended_v1(_ended);
   end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;

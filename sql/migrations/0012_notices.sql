@@ -15,18 +15,17 @@ as $tenantry$
 $tenantry$;
 
 -- Tells what became free when jobs ended or were given back, and how long they ran. Wakes a worker where it may wait for that.
-create function :schema.notice_ended_v1(
-  _queues text[], _tenants text[], _kinds text[], _keys text[], _seconds double precision[], _charged real[]
-) returns void
+create function :schema.notice_ended_v1(_ended :schema.ended_job[]) returns void
 language plpgsql
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _woken text[];
 begin
   with ended as (
-    select given.*, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
+    select given.*, date_part('epoch', _now - given.claimed_at) as seconds, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
            coalesce(queue.charge = 'time', false) as timed
-    from unnest(_queues, _tenants, _kinds, _keys, _seconds, _charged) as given (queue, tenant, kind, key, seconds, charged)
+    from unnest(_ended) as given
     left join :schema.queue on queue.name = given.queue
   ),
   noticed as (

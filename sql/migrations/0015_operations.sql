@@ -109,12 +109,12 @@ as $tenantry$
 begin
   if _tenant is null then
     return (select count(*) from (
-      select from :schema.job where job.queue = _queue and job.state = 'running' and (_kind is null or job.kind = _kind) limit _most
+      select from :schema.running_job as job where job.queue = _queue and (_kind is null or job.kind = _kind) limit _most
     ) as running);
   end if;
   return (select count(*) from (
-    select from :schema.job
-    where job.queue = _queue and job.tenant = _tenant and job.state = 'running' and (_kind is null or job.kind = _kind) limit _most
+    select from :schema.running_job as job
+    where job.queue = _queue and job.tenant = _tenant and (_kind is null or job.kind = _kind) limit _most
   ) as running);
 end $tenantry$;
 
@@ -150,8 +150,8 @@ begin
   end if;
   select count(*), avg(date_part('epoch', clock_timestamp() - running.claimed_at)) into _running, _seconds
   from (
-    select job.claimed_at from :schema.job
-    where job.queue = _queue and (_tenant is null or job.tenant = _tenant) and job.state = 'running'
+    select job.claimed_at from :schema.running_job as job
+    where job.queue = _queue and (_tenant is null or job.tenant = _tenant)
     limit 1000
   ) as running;
   if _running = 0 then

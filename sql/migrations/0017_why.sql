@@ -120,8 +120,8 @@ as $tenantry$
   from (
     select counted.id, counted.kind, counted.tenant, counted.claimed_at
     from (
-      select job.id, job.kind, job.tenant, job.claimed_at from :schema.job
-      where job.queue = _queue and job.state = 'running'
+      select job.id, job.kind, job.tenant, job.claimed_at from :schema.running_job as job
+      where job.queue = _queue
         and (_tenant is null or job.tenant = _tenant) and (_kind is null or job.kind = _kind)
       limit 1000
     ) as counted
@@ -143,11 +143,11 @@ begin
   -- One more than the limit, so that too many can be told from enough.
   if _tenant is not null then
     select count(*) into _running from (
-      select from :schema.job where job.queue = _queue and job.tenant = _tenant and job.state = 'running' limit _limit + 1) as counted;
+      select from :schema.running_job as job where job.queue = _queue and job.tenant = _tenant limit _limit + 1) as counted;
   else
     select count(*) into _running from (
-      select from :schema.job
-      where job.queue = _queue and (_kind is null or job.kind = _kind) and job.state = 'running' limit _limit + 1) as counted;
+      select from :schema.running_job as job
+      where job.queue = _queue and (_kind is null or job.kind = _kind) limit _limit + 1) as counted;
   end if;
   if _running < _limit then
     return null;
@@ -855,8 +855,8 @@ begin
   rule := 'no_jobs';
   detail := jsonb_build_object('queue', _queue, 'tenant', _tenant, 'kind', _kind,
     'running', (select count(*) from (
-      select from :schema.job
-      where job.queue = _queue and job.tenant = _tenant and job.state = 'running' and (_kind is null or job.kind = _kind) limit 1000) as counted),
+      select from :schema.running_job as job
+      where job.queue = _queue and job.tenant = _tenant and (_kind is null or job.kind = _kind) limit 1000) as counted),
     'oldest', coalesce(:schema.why_oldest_v1(_queue, _tenant, _kind), '[]'));
 end $tenantry$;
 

@@ -56,7 +56,7 @@ begin
   if _settings.concurrency is not null then
     select greatest(0, least(room, _settings.concurrency - count(*))) into room
     from (
-      select from :schema.job where job.queue = _queue and job.state = 'running' limit _settings.concurrency
+      select from :schema.running_job as job where job.queue = _queue limit _settings.concurrency
     ) as running;
   end if;
   if _settings.rate_per_second is not null then
@@ -91,8 +91,8 @@ begin
     left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
     left join (
       -- All that runs in the queue, once, as many as there are busy slots.
-      select job.kind, count(*)::integer as jobs from :schema.job
-      where job.queue = _queue and job.state = 'running'
+      select job.kind, count(*)::integer as jobs from :schema.running_job as job
+      where job.queue = _queue
         and exists (select from :schema.kind as limited where limited.queue = _queue and limited.kind = any (_kinds) and limited.concurrency is not null)
       group by job.kind
     ) as counted on counted.kind = wanted.kind
@@ -125,8 +125,8 @@ begin
                 when wanted.concurrency is null and wanted.rate is null then null
                 else greatest(0, least(wanted.concurrency - (
                     select count(*)::integer from (
-                      select from :schema.job
-                      where job.queue = _queue and job.tenant = wanted.name and job.state = 'running'
+                      select from :schema.running_job as job
+                      where job.queue = _queue and job.tenant = wanted.name
                       limit wanted.concurrency
                     ) as running), wanted.tokens)) end as room,
            -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.

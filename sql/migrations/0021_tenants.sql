@@ -448,7 +448,7 @@ begin
   ),
   standing as materialized (select * from :schema.standing_v1(_queue)),
   running as materialized (
-    select job.tenant, count(*) as jobs from :schema.job where job.queue = _queue and job.state = 'running' group by job.tenant
+    select job.tenant, count(*) as jobs from :schema.running_job as job where job.queue = _queue group by job.tenant
   ),
   own as materialized (select * from :schema.tenant where tenant.queue = _queue),
   known as (
@@ -555,10 +555,10 @@ begin
       select job.queue from :schema.job where job.state = 'scheduled' and job.queue > scheduled.name order by job.queue limit 1) as next
   ),
   running (name) as (
-    (select job.queue from :schema.job where job.state = 'running' order by job.queue limit 1)
+    (select lease.queue from :schema.lease order by lease.queue limit 1)
     union all
     select next.queue from running cross join lateral (
-      select job.queue from :schema.job where job.state = 'running' and job.queue > running.name order by job.queue limit 1) as next
+      select lease.queue from :schema.lease where lease.queue > running.name order by lease.queue limit 1) as next
   ),
   blocked (name) as (
     (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)

@@ -52,8 +52,6 @@ create index job_due on :schema.job (queue, kind, run_at, id) where state = 'sch
 create index job_due_tenant on :schema.job (queue, kind, tenant, run_at, id) where state = 'scheduled';
 -- Serves reading a claim, reclaiming and settling the last job of a lease.
 create index job_lease on :schema.job (lease_id) where state = 'running';
--- Serves counting what runs, of one tenant or of a whole queue: limits are counted, never stored.
-create index job_running on :schema.job (queue, tenant, kind) where state = 'running';
 -- Serves the admission of jobs with a key: those that wait for it in their order, and those that have it.
 create index job_key on :schema.job (queue, key, state, order_at, id) where key is not null;
 
@@ -80,6 +78,18 @@ create table :schema.lease (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index lease_expiry on :schema.lease (expires_at);
+-- Leads to all that runs in a queue: limits are counted, never stored.
+create index lease_queue on :schema.lease (queue);
+
+-- What runs, found by way of the leases: there are as many as busy slots. An index of the running jobs by tenant would cost every claim
+-- of every queue a twelfth more, and the dead entries of all that has run would have to be stepped over until a vacuum.
+create view :schema.running_job as
+select job.id, lease.queue, job.kind, job.tenant, job.key, job.attempt, job.claimed_at, job.lease_id, lease.worker_id
+from :schema.lease
+cross join lateral (
+  select job.* from :schema.job where job.lease_id = lease.id and job.state = 'running'
+  offset 0
+) as job;
 
 comment on table :schema.lease is 'One row for each claim that still holds jobs. A heartbeat extends this row and no job row.';
 
@@ -325,6 +335,9 @@ comment on column :schema.notice.key is 'For which key to look at the jobs that 
 comment on column :schema.notice.jobs is 'How many jobs of the lane ran; null when the notice measures nothing.';
 comment on column :schema.notice.seconds is 'How long they ran in all.';
 comment on column :schema.notice.surplus is 'By how much that is more than was charged for them; negative when it is less.';
+
+-- A job that is no longer running, as far as the next claim must know of it.
+create type :schema.ended_job as (queue text, tenant text, kind text, key text, claimed_at timestamptz, charged real);
 
 create unlogged table :schema.key_timer (
   queue text collate "C" not null,
@@ -1821,11 +1834,7 @@ declare
   _lease_ids uuid[];
   _ids bigint[];
   _queues text[];
-  _tenants text[];
-  _kinds text[];
-  _keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
 begin
   leases := 0;
   retried := 0;
@@ -1863,13 +1872,13 @@ begin
     where job.id = backoff.id and job.attempt < job.max_attempts
     returning job.queue, job.tenant, job.kind, job.key, job.run_at, job.claimed_at, job.charged
   )
-  select count(*), array_agg(expired.queue), array_agg(expired.tenant), array_agg(expired.kind), array_agg(expired.key),
-         array_agg(date_part('epoch', _now - expired.claimed_at)), array_agg(expired.charged),
+  select count(*), array_agg(expired.queue),
+         array_agg(cast((expired.queue, expired.tenant, expired.kind, expired.key, expired.claimed_at, expired.charged) as :schema.ended_job)),
          case when count(*) > 0 then greatest(0, extract(epoch from min(expired.run_at) - clock_timestamp()) * 1000) end
-  into retried, _queues, _tenants, _kinds, _keys, _seconds, _charged, next_due_ms
+  into retried, _queues, _ended, next_due_ms
   from expired;
   if retried > 0 then
-    perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+    perform :schema.notice_ended_v1(_ended);
     perform :schema.wake_v1(_queues);
   end if;
 
@@ -1889,12 +1898,11 @@ begin
         'discarded'
       from gone
     )
-    select count(*), array_agg(gone.queue), array_agg(gone.tenant), array_agg(gone.kind), array_agg(gone.key),
-           array_agg(date_part('epoch', _now - gone.claimed_at)), array_agg(gone.charged)
-    into discarded, _queues, _tenants, _kinds, _keys, _seconds, _charged
+    select count(*), array_agg(cast((gone.queue, gone.tenant, gone.kind, gone.key, gone.claimed_at, gone.charged) as :schema.ended_job))
+    into discarded, _ended
     from gone;
     if discarded > 0 then
-      perform :schema.notice_ended_v1(_queues, _tenants, _kinds, _keys, _seconds, _charged);
+      perform :schema.notice_ended_v1(_ended);
     end if;
   end if;
 
@@ -1936,42 +1944,44 @@ declare
   -- Whether the next claim must know what ends here, besides jobs with a key.
   _noticed boolean;
   _settled bigint[];
-  _tenants text[];
-  _kinds text[];
-  _keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
   -- Mostly all jobs were claimed together; then one comparison will do for each.
   _lease_id uuid := case when _lease_ids[1] = all (_lease_ids) then _lease_ids[1] end;
 begin
   select queue.history, queue.limited or queue.charge = 'time' into _history, _noticed from :schema.queue where queue.name = _queue;
-  with completed as (
-    delete from :schema.job
-    where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
-    returning job.*
-  ),
-  kept as (
-    insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
-      claimed_at, finalized_at, payload, errors, retention)
-    select completed.id, completed.queue, completed.kind, completed.tenant, completed.key, 'completed', completed.priority, completed.attempt,
-      completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
-      case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
-    from completed
-    where _history is distinct from 'none'
-  ),
-  ended as (
-    select completed.id, completed.tenant, completed.kind, completed.key, completed.charged, completed.claimed_at,
-           _noticed or completed.key is not null as noticed
-    from completed
-  )
-  select array_agg(ended.id), array_agg(ended.tenant) filter (where ended.noticed), array_agg(ended.kind) filter (where ended.noticed),
-         array_agg(ended.key) filter (where ended.noticed),
-         array_agg(date_part('epoch', clock_timestamp() - ended.claimed_at)) filter (where ended.noticed),
-         array_agg(ended.charged) filter (where ended.noticed)
-  into _settled, _tenants, _kinds, _keys, _seconds, _charged
-  from ended;
-  if _tenants is not null then
-    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_tenants)]), _tenants, _kinds, _keys, _seconds, _charged);
+  if _history = 'none' then
+    with completed as (
+      delete from :schema.job
+      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
+      returning job.id, job.tenant, job.kind, job.key, job.claimed_at, job.charged
+    )
+    select array_agg(completed.id),
+           array_agg(cast((_queue, completed.tenant, completed.kind, completed.key, completed.claimed_at, completed.charged) as :schema.ended_job))
+             filter (where _noticed or completed.key is not null)
+    into _settled, _ended
+    from completed;
+  else
+    with completed as (
+      delete from :schema.job
+      where job.id = any (_ids) and job.lease_id = coalesce(_lease_id, _lease_ids[array_position(_ids, job.id)])
+      returning job.*
+    ),
+    kept as (
+      insert into :schema.job_history (id, queue, kind, tenant, key, state, priority, attempt, max_attempts, run_at, created_at,
+        claimed_at, finalized_at, payload, errors, retention)
+      select completed.id, completed.queue, completed.kind, completed.tenant, completed.key, 'completed', completed.priority,
+        completed.attempt, completed.max_attempts, completed.run_at, completed.created_at, completed.claimed_at, clock_timestamp(),
+        case when _history = 'keep-without-payload' then null else completed.payload end, completed.errors, 'settled'
+      from completed
+    )
+    select array_agg(completed.id),
+           array_agg(cast((_queue, completed.tenant, completed.kind, completed.key, completed.claimed_at, completed.charged) as :schema.ended_job))
+             filter (where _noticed or completed.key is not null)
+    into _settled, _ended
+    from completed;
+  end if;
+  if _ended is not null then
+    perform :schema.notice_ended_v1(_ended);
   end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
@@ -2016,11 +2026,7 @@ declare
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
-  _ended_tenants text[];
-  _ended_kinds text[];
-  _ended_keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
 begin
   with requeued as (
     update :schema.job
@@ -2038,16 +2044,16 @@ begin
     where job.id = settled.id and job.lease_id = settled.lease_id
     returning job.id, job.queue, job.kind, job.tenant, job.key, job.state, job.order_at, job.claimed_at, job.charged
   )
-  select array_agg(requeued.id), array_agg(requeued.tenant), array_agg(requeued.kind), array_agg(requeued.key),
-         array_agg(date_part('epoch', clock_timestamp() - requeued.claimed_at)), array_agg(requeued.charged),
+  select array_agg(requeued.id),
+         array_agg(cast((_queue, requeued.tenant, requeued.kind, requeued.key, requeued.claimed_at, requeued.charged) as :schema.ended_job)),
          array_agg(requeued.queue) filter (where requeued.state = 'available'),
          array_agg(requeued.kind) filter (where requeued.state = 'available'),
          array_agg(requeued.tenant) filter (where requeued.state = 'available'),
          array_agg(requeued.order_at) filter (where requeued.state = 'available')
-  into _settled, _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged, _queues, _kinds, _tenants, _order_ats
+  into _settled, _ended, _queues, _kinds, _tenants, _order_ats
   from requeued;
   if _settled is not null then
-    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _ended_tenants, _ended_kinds, _ended_keys, _seconds, _charged);
+    perform :schema.notice_ended_v1(_ended);
   end if;
   if _queues is not null then
     perform :schema.signal_v1(_queues, _kinds, _tenants, _order_ats);
@@ -2076,11 +2082,7 @@ as $tenantry$
 declare
   _history text;
   _settled bigint[];
-  _tenants text[];
-  _kinds text[];
-  _keys text[];
-  _seconds double precision[];
-  _charged real[];
+  _ended :schema.ended_job[];
 begin
   select queue.history into _history from :schema.queue where queue.name = _queue;
   with finalized as (
@@ -2101,12 +2103,12 @@ begin
     from finalized
     where finalized.final_state = 'discarded' or _history is distinct from 'none'
   )
-  select array_agg(finalized.id), array_agg(finalized.tenant), array_agg(finalized.kind), array_agg(finalized.key),
-         array_agg(date_part('epoch', clock_timestamp() - finalized.claimed_at)), array_agg(finalized.charged)
-  into _settled, _tenants, _kinds, _keys, _seconds, _charged
+  select array_agg(finalized.id),
+         array_agg(cast((_queue, finalized.tenant, finalized.kind, finalized.key, finalized.claimed_at, finalized.charged) as :schema.ended_job))
+  into _settled, _ended
   from finalized;
   if _settled is not null then
-    perform :schema.notice_ended_v1(array_fill(_queue, array[cardinality(_settled)]), _tenants, _kinds, _keys, _seconds, _charged);
+    perform :schema.notice_ended_v1(_ended);
   end if;
   return :schema.settled_v1(_ids, _settled, _finished_leases);
 end $tenantry$;
@@ -2237,18 +2239,17 @@ as $tenantry$
 $tenantry$;
 
 -- Tells what became free when jobs ended or were given back, and how long they ran. Wakes a worker where it may wait for that.
-create function :schema.notice_ended_v1(
-  _queues text[], _tenants text[], _kinds text[], _keys text[], _seconds double precision[], _charged real[]
-) returns void
+create function :schema.notice_ended_v1(_ended :schema.ended_job[]) returns void
 language plpgsql
 as $tenantry$
 declare
+  _now timestamptz := clock_timestamp();
   _woken text[];
 begin
   with ended as (
-    select given.*, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
+    select given.*, date_part('epoch', _now - given.claimed_at) as seconds, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
            coalesce(queue.charge = 'time', false) as timed
-    from unnest(_queues, _tenants, _kinds, _keys, _seconds, _charged) as given (queue, tenant, kind, key, seconds, charged)
+    from unnest(_ended) as given
     left join :schema.queue on queue.name = given.queue
   ),
   noticed as (
@@ -3283,12 +3284,12 @@ as $tenantry$
 begin
   if _tenant is null then
     return (select count(*) from (
-      select from :schema.job where job.queue = _queue and job.state = 'running' and (_kind is null or job.kind = _kind) limit _most
+      select from :schema.running_job as job where job.queue = _queue and (_kind is null or job.kind = _kind) limit _most
     ) as running);
   end if;
   return (select count(*) from (
-    select from :schema.job
-    where job.queue = _queue and job.tenant = _tenant and job.state = 'running' and (_kind is null or job.kind = _kind) limit _most
+    select from :schema.running_job as job
+    where job.queue = _queue and job.tenant = _tenant and (_kind is null or job.kind = _kind) limit _most
   ) as running);
 end $tenantry$;
 
@@ -3324,8 +3325,8 @@ begin
   end if;
   select count(*), avg(date_part('epoch', clock_timestamp() - running.claimed_at)) into _running, _seconds
   from (
-    select job.claimed_at from :schema.job
-    where job.queue = _queue and (_tenant is null or job.tenant = _tenant) and job.state = 'running'
+    select job.claimed_at from :schema.running_job as job
+    where job.queue = _queue and (_tenant is null or job.tenant = _tenant)
     limit 1000
   ) as running;
   if _running = 0 then
@@ -3954,8 +3955,8 @@ as $tenantry$
   from (
     select counted.id, counted.kind, counted.tenant, counted.claimed_at
     from (
-      select job.id, job.kind, job.tenant, job.claimed_at from :schema.job
-      where job.queue = _queue and job.state = 'running'
+      select job.id, job.kind, job.tenant, job.claimed_at from :schema.running_job as job
+      where job.queue = _queue
         and (_tenant is null or job.tenant = _tenant) and (_kind is null or job.kind = _kind)
       limit 1000
     ) as counted
@@ -3977,11 +3978,11 @@ begin
   -- One more than the limit, so that too many can be told from enough.
   if _tenant is not null then
     select count(*) into _running from (
-      select from :schema.job where job.queue = _queue and job.tenant = _tenant and job.state = 'running' limit _limit + 1) as counted;
+      select from :schema.running_job as job where job.queue = _queue and job.tenant = _tenant limit _limit + 1) as counted;
   else
     select count(*) into _running from (
-      select from :schema.job
-      where job.queue = _queue and (_kind is null or job.kind = _kind) and job.state = 'running' limit _limit + 1) as counted;
+      select from :schema.running_job as job
+      where job.queue = _queue and (_kind is null or job.kind = _kind) limit _limit + 1) as counted;
   end if;
   if _running < _limit then
     return null;
@@ -4689,8 +4690,8 @@ begin
   rule := 'no_jobs';
   detail := jsonb_build_object('queue', _queue, 'tenant', _tenant, 'kind', _kind,
     'running', (select count(*) from (
-      select from :schema.job
-      where job.queue = _queue and job.tenant = _tenant and job.state = 'running' and (_kind is null or job.kind = _kind) limit 1000) as counted),
+      select from :schema.running_job as job
+      where job.queue = _queue and job.tenant = _tenant and (_kind is null or job.kind = _kind) limit 1000) as counted),
     'oldest', coalesce(:schema.why_oldest_v1(_queue, _tenant, _kind), '[]'));
 end $tenantry$;
 
@@ -4754,7 +4755,7 @@ begin
   if _settings.concurrency is not null then
     select greatest(0, least(room, _settings.concurrency - count(*))) into room
     from (
-      select from :schema.job where job.queue = _queue and job.state = 'running' limit _settings.concurrency
+      select from :schema.running_job as job where job.queue = _queue limit _settings.concurrency
     ) as running;
   end if;
   if _settings.rate_per_second is not null then
@@ -4789,8 +4790,8 @@ begin
     left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
     left join (
       -- All that runs in the queue, once, as many as there are busy slots.
-      select job.kind, count(*)::integer as jobs from :schema.job
-      where job.queue = _queue and job.state = 'running'
+      select job.kind, count(*)::integer as jobs from :schema.running_job as job
+      where job.queue = _queue
         and exists (select from :schema.kind as limited where limited.queue = _queue and limited.kind = any (_kinds) and limited.concurrency is not null)
       group by job.kind
     ) as counted on counted.kind = wanted.kind
@@ -4823,8 +4824,8 @@ begin
                 when wanted.concurrency is null and wanted.rate is null then null
                 else greatest(0, least(wanted.concurrency - (
                     select count(*)::integer from (
-                      select from :schema.job
-                      where job.queue = _queue and job.tenant = wanted.name and job.state = 'running'
+                      select from :schema.running_job as job
+                      where job.queue = _queue and job.tenant = wanted.name
                       limit wanted.concurrency
                     ) as running), wanted.tokens)) end as room,
            -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
@@ -5639,7 +5640,7 @@ begin
   ),
   standing as materialized (select * from :schema.standing_v1(_queue)),
   running as materialized (
-    select job.tenant, count(*) as jobs from :schema.job where job.queue = _queue and job.state = 'running' group by job.tenant
+    select job.tenant, count(*) as jobs from :schema.running_job as job where job.queue = _queue group by job.tenant
   ),
   own as materialized (select * from :schema.tenant where tenant.queue = _queue),
   known as (
@@ -5746,10 +5747,10 @@ begin
       select job.queue from :schema.job where job.state = 'scheduled' and job.queue > scheduled.name order by job.queue limit 1) as next
   ),
   running (name) as (
-    (select job.queue from :schema.job where job.state = 'running' order by job.queue limit 1)
+    (select lease.queue from :schema.lease order by lease.queue limit 1)
     union all
     select next.queue from running cross join lateral (
-      select job.queue from :schema.job where job.state = 'running' and job.queue > running.name order by job.queue limit 1) as next
+      select lease.queue from :schema.lease where lease.queue > running.name order by lease.queue limit 1) as next
   ),
   blocked (name) as (
     (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)
@@ -5994,8 +5995,8 @@ where queue.paused_at is null and tenant.paused_at is null
     coalesce(tenant.concurrency, queue.tenant_concurrency) is null
     or coalesce(tenant.concurrency, queue.tenant_concurrency) > (
       select count(*) from (
-        select from :schema.job
-        where job.queue = parked.queue and job.tenant = parked.tenant and job.state = 'running'
+        select from :schema.running_job as job
+        where job.queue = parked.queue and job.tenant = parked.tenant
         limit coalesce(tenant.concurrency, queue.tenant_concurrency)
       ) as counted)
   )
