@@ -1,10 +1,18 @@
 #!/usr/bin/env node
 import { benchCommand } from './commands/bench.js'
+import { cancelCommand } from './commands/cancel.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
+import { drainCommand } from './commands/drain.js'
 import { enqueueCommand } from './commands/enqueue.js'
+import { groupsCommand } from './commands/groups.js'
 import { jobsCommand } from './commands/jobs.js'
+import { keysCommand } from './commands/keys.js'
+import { kindsCommand } from './commands/kinds.js'
 import { migrateCommand } from './commands/migrate.js'
+import { moveCommand } from './commands/move.js'
+import { pauseCommand, resumeCommand } from './commands/pause.js'
+import { purgeCommand } from './commands/purge.js'
 import { queuesCommand } from './commands/queues.js'
 import { replayCommand } from './commands/replay.js'
 import { tenantsCommand } from './commands/tenants.js'
@@ -23,6 +31,15 @@ const COMMANDS: readonly CommandFactory[] = [
   jobsCommand,
   queuesCommand,
   tenantsCommand,
+  groupsCommand,
+  kindsCommand,
+  keysCommand,
+  pauseCommand,
+  resumeCommand,
+  drainCommand,
+  cancelCommand,
+  purgeCommand,
+  moveCommand,
   topCommand,
   whyCommand,
   doctorCommand,

@@ -24,7 +24,8 @@ export const BURST = { min: 1, max: 1_000_000 } as const
 export const OBJECTIVE_WAIT_MS = { min: 1, max: 86_400_000 } as const
 export const OBJECTIVE_SHARE = { min: 0.5, max: 0.9999 } as const
 
-type Check = (name: string, value: unknown) => unknown
+/** Refuses a value with a sentence that names it and the range; answers with the value. */
+export type Check = (name: string, value: unknown) => unknown
 type Checks<Settings> = Readonly<Record<keyof Settings, Check>>
 
 const weight: Check = (name, value) => numberOption(name, value, WEIGHT)
@@ -58,6 +59,9 @@ const TENANT: Checks<TenantSettings> = {
 const GROUP: Checks<GroupSettings> = { weight, objective: objectiveOption }
 const KIND: Checks<KindSettings> = { concurrency, rate: rateOption }
 const KEY: Checks<KeySettings> = { concurrency, rate: rateOption }
+
+/** What may be set of what. */
+export const SETTING_CHECKS = { queue: QUEUE, tenant: TENANT, group: GROUP, kind: KIND, key: KEY } as const
 
 export function queueSettings(given: unknown): SettingsChange<QueueSettings> {
   return checked('configureQueue', given, QUEUE)

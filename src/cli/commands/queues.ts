@@ -1,52 +1,58 @@
-import { Command, Option } from 'commander'
-import { HISTORY_MODES, type QueueSettings, STRATEGIES } from '../../settings/settings.js'
+import { Command } from 'commander'
+import type { QueueNumbers } from '../../numbers/numbers.js'
+import type { QueueSettings } from '../../settings/settings.js'
 import { CONNECTION_HELP } from '../connect.js'
-import type { CommandFactory, Edge } from '../edge.js'
-import { CommandError, EXIT } from '../exit-codes.js'
+import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
 import { jsonOption, schemaOption } from '../options.js'
-import { exactJson, printable } from '../output.js'
+import { type Column, json, table } from '../output.js'
 import { withTenantry } from '../session.js'
+import { settingsCommands } from '../settings-commands.js'
 
-interface Options extends Partial<QueueSettings> {
+interface Options {
   readonly schema?: string
   readonly json?: true
 }
 
-export const queuesCommand: CommandFactory = (edge) =>
-  new Command('queues')
-    .description('change the settings of queues')
-    .addCommand(setCommand(edge))
-    .addHelpText('after', '\nExample:\n  $ tenantry queues set default --strategy fair')
-
-const setCommand: CommandFactory = (edge) =>
-  new Command('set')
-    .description('set how a queue picks its jobs and what it keeps of them; the rest stays as it is')
-    .argument('<name>', 'name of the queue')
-    .addOption(
-      new Option('--strategy <strategy>', 'whose job is next; a queue that was never set is fair').choices(STRATEGIES),
-    )
-    .addOption(
-      new Option(
-        '--history <mode>',
-        'what is kept of finished jobs; a queue that was never set keeps them whole',
-      ).choices(HISTORY_MODES),
-    )
-    .addOption(schemaOption())
-    .addOption(jsonOption())
-    .addHelpText('after', `\nActs at the next claim, on waiting jobs too.\n\n${CONNECTION_HELP}\n\n${EXAMPLES}`)
-    .action((name: string, options: Options) => set(edge, name, options))
-
-async function set(edge: Edge, name: string, options: Options): Promise<void> {
-  const { strategy, history } = options
-  if (!strategy && !history) {
-    throw new CommandError(EXIT.usage, 'nothing to set; give --strategy, --history or both')
+export const queuesCommand: CommandFactory = (edge) => {
+  const command = new Command('queues').description('list queues, change their settings, and print them')
+  command.addCommand(listCommand(edge))
+  for (const each of settingsCommands<QueueSettings>(edge, {
+    of: 'queue',
+    configure: (tenantry, { queue }, change) => tenantry.configureQueue(queue, change),
+    example: 'queues set mail --rate 100/s --tenant-concurrency 5 --objective 95%/2s',
+  })) {
+    command.addCommand(each)
   }
-  const wanted = { ...(strategy && { strategy }), ...(history && { history }) }
-  const settings = await withTenantry(edge, options, (tenantry) => tenantry.configureQueue(name, wanted))
-  if (options.json) edge.stdout.write(exactJson({ name, ...settings }))
-  else edge.stdout.write(`${printable(name)}: strategy ${settings.strategy}, history ${settings.history}\n`)
+  return command.addHelpText('after', '\nExample:\n  $ tenantry queues set default --strategy fair')
 }
 
-const EXAMPLES = `Examples:
-  $ tenantry queues set default --strategy fifo
-  $ tenantry queues set webhooks --history keep-without-payload`
+const listCommand: CommandFactory = (edge) =>
+  new Command('list')
+    .description('print the queues that have jobs, settings or workers, and what waits and runs in each')
+    .addOption(schemaOption())
+    .addOption(jsonOption())
+    .addHelpText('after', `\n${CONNECTION_HELP}`)
+    .action((options: Options, command: Command) => list(edge, command, options))
+
+const COLUMNS: readonly Column[] = [
+  { title: 'queue' },
+  { title: 'strategy' },
+  { title: 'ready', align: 'right' },
+  { title: 'blocked', align: 'right' },
+  { title: 'later', align: 'right' },
+  { title: 'running', align: 'right' },
+  { title: 'tenants', align: 'right' },
+  { title: 'workers', align: 'right' },
+  { title: '' },
+]
+
+async function list(edge: Edge, command: Command, options: Options): Promise<void> {
+  const queues = await withTenantry(edge, options, (tenantry) => tenantry.queues())
+  if (options.json) edge.stdout.write(json(queues))
+  else edge.stdout.write(table(COLUMNS, queues.map(row), stdoutColors(edge, command)))
+}
+
+function row(of: QueueNumbers): readonly string[] {
+  const counts = [of.available, of.blocked, of.scheduled, of.running, of.tenants, of.workers]
+  return [of.queue, of.strategy, ...counts.map((count) => count.toLocaleString('en-US')), of.paused ? 'paused' : '']
+}

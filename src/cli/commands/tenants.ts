@@ -1,11 +1,13 @@
 import { Command, Option } from 'commander'
 import { TENANT_ORDERS, type TenantOrder } from '../../numbers/numbers.js'
+import type { TenantSettings } from '../../settings/settings.js'
 import { CONNECTION_HELP } from '../connect.js'
 import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
 import { tenantTable } from '../numbers-report.js'
 import { jsonOption, schemaOption, wholeNumber } from '../options.js'
 import { exactJson } from '../output.js'
 import { withTenantry } from '../session.js'
+import { settingsCommands } from '../settings-commands.js'
 
 interface Options {
   readonly queue: string
@@ -26,9 +28,21 @@ export const sortOption = () =>
 export const minutesOption = () =>
   new Option('--minutes <n>', 'full minutes before the current one that count').argParser(wholeNumber(0, 60)).default(5)
 
-export const tenantsCommand: CommandFactory = (edge) =>
+export const tenantsCommand: CommandFactory = (edge) => {
+  const command = numbersCommand(edge)
+  for (const each of settingsCommands<TenantSettings>(edge, {
+    of: 'tenant',
+    configure: (tenantry, { queue, name }, change) => tenantry.configureTenant(queue, name, change),
+    example: 'tenants set acme --weight 4 --concurrency 10 --queue mail',
+  })) {
+    command.addCommand(each)
+  }
+  return command
+}
+
+const numbersCommand: CommandFactory = (edge) =>
   new Command('tenants')
-    .description('print what waits, runs and was received, tenant by tenant')
+    .description('print what waits, runs and was received, tenant by tenant; set what a tenant gets')
     .addOption(queueOption())
     .addOption(sortOption())
     .option('--limit <n>', 'print only the first ones', wholeNumber(1, 1_000_000))
