@@ -19,7 +19,7 @@ export function configure(target: SettingTarget, setting: SettingValue, sentence
   const names = scope === 'queue' ? [queue] : [queue, target.name]
   const value = typeof setting.value === 'number' ? String(setting.value) : `{ limit: ${setting.value.limit} }`
   const option = `--${setting.name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
-  const argument = typeof setting.value === 'number' ? String(setting.value) : String(setting.value.limit)
+  const argument = typeof setting.value === 'number' ? String(setting.value) : `${setting.value.limit}/s`
   const command =
     scope === 'queue'
       ? `npx tenantry queues set ${shellWord(queue)} ${option} ${argument}`
