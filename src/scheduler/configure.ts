@@ -9,7 +9,6 @@ import { groupOf, keyOf, kindOf, type State, tenantOf } from './state.js'
 
 /** Settings are written at once, and act on the jobs that wait at the next claim. */
 export function configureQueue(state: State, settings: QueueSettings): void {
-  state.isGoverned = true
   applyLimits(state.limits, settings)
   const { charge, tenantConcurrency, tenantRate, keyConcurrency, keyRate } = settings
   if (charge !== undefined) state.charge = charge
@@ -17,6 +16,10 @@ export function configureQueue(state: State, settings: QueueSettings): void {
   if (tenantRate !== undefined) state.tenantDefaults.rate = tenantRate ?? undefined
   if (keyConcurrency !== undefined) state.keyDefaults.concurrency = keyConcurrency
   if (keyRate !== undefined) state.keyDefaults.rate = keyRate ?? undefined
+  const { limits, tenantDefaults, keyDefaults } = state
+  const set = [limits.concurrency, limits.rate, tenantDefaults.concurrency, tenantDefaults.rate, keyDefaults.rate]
+  state.isGoverned ||=
+    state.charge === 'time' || keyDefaults.concurrency !== 1 || set.some((each) => each !== undefined)
   if (tenantConcurrency !== undefined || tenantRate !== undefined) {
     for (const lane of state.parked) state.noticed.add(lane.member)
   }
