@@ -221,7 +221,9 @@ as $tenantry$
 $tenantry$;
 
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
-create function :schema.claim_fair_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
+create function :schema.claim_fair_v1(
+  _queue text, _lease_id uuid, _worker_id text, _kinds text[], _count integer, _lease_ms double precision
+) returns integer
 language plpgsql
 as $tenantry$
 declare
@@ -438,6 +440,10 @@ begin
       from marked
       group by marked.kind, marked.tenant
     ) as lane;
+    if _claimed = 0 and _taken > 0 then
+      -- Now, since what runs is counted by way of the leases.
+      perform :schema.hold_v1(_queue, _lease_id, _worker_id, _lease_ms);
+    end if;
     _claimed := _claimed + _taken;
 
     -- 4. Find the lanes that are spent. One that gave less than its quota has nothing more to give now, whatever the index still

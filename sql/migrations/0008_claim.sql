@@ -42,22 +42,21 @@ begin
   interleave := coalesce(_strategy, 'fair') <> 'fifo';
   held_back := false;
   if coalesce(_strategy, 'fair') = 'fair' then
-    claimed := :schema.claim_fair_v1(_queue, _lease_id, _kinds, _count);
+    claimed := :schema.claim_fair_v1(_queue, _lease_id, _worker_id, _kinds, _count, _lease_ms);
   else
     _allowed := :schema.prepare_beside_v1(_queue, _count, coalesce(_governed, false));
     claimed := case when _allowed = 0 then 0
                     when _strategy = 'fifo' then :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _allowed)
                     else :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _allowed) end;
+    if claimed > 0 then
+      perform :schema.hold_v1(_queue, _lease_id, _worker_id, _lease_ms);
+    end if;
     if _governed and claimed > 0 then
       perform :schema.debit_v1(_queue, '{}', '{}', array[claimed], clock_timestamp());
       perform :schema.debit_keys_v1(_queue, _lease_id, clock_timestamp());
     end if;
   end if;
 
-  if claimed > 0 then
-    insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
-    values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond');
-  end if;
   if claimed = _count then
     if _listening then
       -- Not at once: what is enqueued in a transaction now may be committed when the worker is idle again.

@@ -1175,7 +1175,9 @@ as $tenantry$
 $tenantry$;
 
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
-create function :schema.claim_fair_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
+create function :schema.claim_fair_v1(
+  _queue text, _lease_id uuid, _worker_id text, _kinds text[], _count integer, _lease_ms double precision
+) returns integer
 language plpgsql
 as $tenantry$
 declare
@@ -1392,6 +1394,10 @@ begin
       from marked
       group by marked.kind, marked.tenant
     ) as lane;
+    if _claimed = 0 and _taken > 0 then
+      -- Now, since what runs is counted by way of the leases.
+      perform :schema.hold_v1(_queue, _lease_id, _worker_id, _lease_ms);
+    end if;
     _claimed := _claimed + _taken;
 
     -- 4. Find the lanes that are spent. One that gave less than its quota has nothing more to give now, whatever the index still
@@ -1694,22 +1700,21 @@ begin
   interleave := coalesce(_strategy, 'fair') <> 'fifo';
   held_back := false;
   if coalesce(_strategy, 'fair') = 'fair' then
-    claimed := :schema.claim_fair_v1(_queue, _lease_id, _kinds, _count);
+    claimed := :schema.claim_fair_v1(_queue, _lease_id, _worker_id, _kinds, _count, _lease_ms);
   else
     _allowed := :schema.prepare_beside_v1(_queue, _count, coalesce(_governed, false));
     claimed := case when _allowed = 0 then 0
                     when _strategy = 'fifo' then :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _allowed)
                     else :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _allowed) end;
+    if claimed > 0 then
+      perform :schema.hold_v1(_queue, _lease_id, _worker_id, _lease_ms);
+    end if;
     if _governed and claimed > 0 then
       perform :schema.debit_v1(_queue, '{}', '{}', array[claimed], clock_timestamp());
       perform :schema.debit_keys_v1(_queue, _lease_id, clock_timestamp());
     end if;
   end if;
 
-  if claimed > 0 then
-    insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
-    values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond');
-  end if;
   if claimed = _count then
     if _listening then
       -- Not at once: what is enqueued in a transaction now may be committed when the worker is idle again.
@@ -1793,6 +1798,14 @@ end $tenantry$;
 ` },
   { version: 9, name: 'lease', text: `-- breaking: no
 -- Leases: one row a claim. A heartbeat prolongs rows of this table and rewrites no job.
+
+-- Makes the lease of a claim that took something.
+create function :schema.hold_v1(_queue text, _lease_id uuid, _worker_id text, _lease_ms double precision) returns void
+language sql
+as $tenantry$
+  insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
+  values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond')
+$tenantry$;
 
 -- Prolongs leases and answers with those that are still held whole. One that is missing was reclaimed, or is being reclaimed
 -- job by job: see reclaim_v1.
@@ -4023,6 +4036,7 @@ declare
   _held integer;
   _available integer;
   _before integer;
+  _first bigint;
   _retrying record;
 begin
   select key.* into _own from :schema.key where key.queue = _job.queue and key.key = _job.key;
@@ -4045,7 +4059,14 @@ begin
     where job.queue = _job.queue and job.key = _job.key and job.state = 'blocked' and (job.order_at, job.id) < (_job.order_at, _job.id)
     limit 1000
   ) as counted;
-  detail := jsonb_build_object('limit', _slots, 'own', _own.concurrency is not null, 'held', _held, 'holders', coalesce(_holders, '[]'), 'before', _before);
+  if _before > 0 then
+    select job.id into _first from :schema.job
+    where job.queue = _job.queue and job.key = _job.key and job.state = 'blocked'
+    order by job.order_at, job.id
+    limit 1;
+  end if;
+  detail := jsonb_build_object('limit', _slots, 'own', _own.concurrency is not null, 'held', _held, 'holders', coalesce(_holders, '[]'),
+    'before', _before, 'first', _first::text);
   if _held >= _slots then
     rule := 'key_limit';
     return;
