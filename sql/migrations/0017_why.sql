@@ -188,6 +188,7 @@ declare
   _held integer;
   _available integer;
   _before integer;
+  _first bigint;
   _retrying record;
 begin
   select key.* into _own from :schema.key where key.queue = _job.queue and key.key = _job.key;
@@ -210,7 +211,14 @@ begin
     where job.queue = _job.queue and job.key = _job.key and job.state = 'blocked' and (job.order_at, job.id) < (_job.order_at, _job.id)
     limit 1000
   ) as counted;
-  detail := jsonb_build_object('limit', _slots, 'own', _own.concurrency is not null, 'held', _held, 'holders', coalesce(_holders, '[]'), 'before', _before);
+  if _before > 0 then
+    select job.id into _first from :schema.job
+    where job.queue = _job.queue and job.key = _job.key and job.state = 'blocked'
+    order by job.order_at, job.id
+    limit 1;
+  end if;
+  detail := jsonb_build_object('limit', _slots, 'own', _own.concurrency is not null, 'held', _held, 'holders', coalesce(_holders, '[]'),
+    'before', _before, 'first', _first::text);
   if _held >= _slots then
     rule := 'key_limit';
     return;

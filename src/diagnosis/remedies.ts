@@ -91,18 +91,18 @@ function key(reason: Of<'key_limit'> | Of<'key_retry'>): readonly Remedy[] {
     ]
   }
   const waiting = reason.holders.find(({ state }) => state === 'available')
-  const held: Remedy[] = waiting
-    ? [
-        {
-          sentence: `Job ${waiting.job} has the key and waits itself: ask why.`,
-          command: `npx tenantry why ${waiting.job}`,
-          call: `await tenantry.why({ job: '${waiting.job}' })`,
-        },
-      ]
-    : reason.limit > 0
-      ? [{ sentence: 'It goes on when a job that has the key ends.' }]
-      : []
-  return [...held, raise]
+  if (waiting) return [askAbout(waiting.job, 'has the key and waits itself'), raise]
+  if (reason.holders.length === 0 && reason.first !== null)
+    return [askAbout(reason.first, 'comes first and waits too'), raise]
+  return reason.limit > 0 ? [{ sentence: 'It goes on when a job that has the key ends.' }, raise] : [raise]
+}
+
+function askAbout(job: string, how: string): Remedy {
+  return {
+    sentence: `Job ${job} ${how}: ask why.`,
+    command: `npx tenantry why ${job}`,
+    call: `await tenantry.why({ job: '${job}' })`,
+  }
 }
 
 function limit(reason: Of<'queue_limit'> | Of<'kind_limit'> | Of<'tenant_limit'>): readonly Remedy[] {

@@ -90,6 +90,8 @@ interface KeyFacts extends OwnSetting {
   }[]
   /** Jobs that come before this one in the order of the key, counted to 1,000. */
   readonly before: number
+  /** The first of them. */
+  readonly first: string | null
 }
 
 interface TurnFacts {

@@ -91,6 +91,21 @@ describe('keys', () => {
     expect(why.remedies[1]?.call).toContain(`configureKey('${asked.name}', 'k', { rate: { limit: `)
   })
 
+  test('where nobody has the key, the job that comes first is the one to ask about', async () => {
+    const asked = await askedQueue()
+    const first = await asked.enqueue({ key: 'k' })
+    const second = await asked.enqueue({ key: 'k' })
+    const session = await database.session()
+    await session.run('begin')
+    await session.run('select from :schema.job where id = $1 for update', [first])
+    await asked.claim()
+    const why = await asked.why(second)
+    expect(why).toMatchObject({ rule: 'key_limit', held: 0, holders: [], before: 1, first })
+    expect(why.remedies[0]?.command).toBe(`npx tenantry why ${first}`)
+    expect(await asked.why(first)).toMatchObject({ rule: 'row_locked' })
+    await session.run('rollback')
+  })
+
   test('a key comes before the limit of the tenant, and a free key does not bind', async () => {
     const asked = await askedQueue()
     await asked.setTenant('acme', { concurrency: 1 })

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Why } from '../../src/diagnosis/why.js'
+import { defineJob } from '../../src/job/define-job.js'
 import { useSharedDatabase } from '../support/claims.js'
 import { type AskedQueue, useAskedQueues } from '../support/diagnosis.js'
+import { createTenantry } from '../support/tenantry.js'
+import { until } from '../support/until.js'
 
 const database = useSharedDatabase()
 const askedQueue = useAskedQueues(database)
@@ -154,6 +157,33 @@ describe('slots', () => {
     expect(why.remedies[0]?.sentence).toContain('more slots')
     await asked.queue.settle(claim)
     expect(await asked.whyTenant('acme')).toMatchObject({ rule: 'next', busy: 0 })
+  })
+
+  test('a worker that runs is found, with its slots', async () => {
+    const { tenantry } = await createTenantry()
+    const greet = defineJob({ kind: 'greet' })
+    let open = () => {}
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const worker = tenantry.worker({ concurrency: 1 }).handle(greet, () => gate)
+    const [first, second] = await tenantry.enqueueMany([
+      { definition: greet, payload: {}, tenant: 'acme' },
+      { definition: greet, payload: {}, tenant: 'acme' },
+    ])
+    await worker.start()
+    const rules = async () => [
+      (await tenantry.why({ job: first ?? '' })).rule,
+      (await tenantry.why({ job: second ?? '' })).rule,
+    ]
+    await until(async () => (await rules()).join() === 'running,slots_busy', {
+      until: 'the worker runs the first and the other waits',
+    })
+    open()
+    await until(async () => (await rules()).join() === 'finished,finished', { until: 'both have run' })
+    await worker.stop()
+    const third = await tenantry.enqueue(greet, {}, { tenant: 'acme' })
+    expect(await tenantry.why({ job: third })).toMatchObject({ rule: 'no_worker', workers: 0 })
   })
 
   test('a limit comes before busy slots', async () => {

@@ -25,16 +25,46 @@ describe('why', () => {
     expect(stdout).toContain(`await tenantry.resume('default', { tenant: 'acme' })`)
   })
 
-  it('the command that it names ends what binds', async () => {
+  it.each([
+    ['tenant_paused', `pause('default', '{"tenant": "acme"}')`],
+    ['kind_paused', `pause('default', '{"kind": "greet"}')`],
+    ['queue_paused', `pause('default')`],
+    ['queue_limit', `configure_queue('default', '{"concurrency": 0}')`],
+    ['kind_limit', `configure_kind('default', 'greet', '{"concurrency": 0}')`],
+    ['tenant_limit', `configure_tenant('default', 'acme', '{"concurrency": 0}')`],
+    ['tenant_limit', `configure_queue('default', '{"tenant_concurrency": 0}')`],
+    ['key_limit', `configure_key('default', 'k', '{"concurrency": 0}')`],
+  ])('%s: the command that it names ends it (%s)', async (rule, statement) => {
     const { run, enqueue, query, quoted } = await commandLine()
-    const id = await enqueue()
-    await query(`select ${quoted}.pause('default', '{"tenant": "acme"}')`)
-    const { stdout } = await run(['why', id, '--json'])
-    const { remedies } = JSON.parse(stdout) as { remedies: readonly { command: string }[] }
-    const [program, name, ...args] = remedies[0]?.command.split(' ') ?? []
+    const id = await enqueue('--key', 'k')
+    await query(`select ${quoted}.${statement}`)
+    const why = async () =>
+      JSON.parse((await run(['why', id, '--json'])).stdout) as {
+        rule: string
+        remedies: readonly { command: string }[]
+      }
+    const before = await why()
+    expect(before.rule).toBe(rule)
+    const [program, name, ...args] = before.remedies[0]?.command.split(' ') ?? []
     expect([program, name]).toEqual(['npx', 'tenantry'])
     expect(await run(args)).toMatchObject({ exitCode: 0 })
-    expect(JSON.parse((await run(['why', id, '--json'])).stdout)).toMatchObject({ rule: 'no_worker' })
+    expect((await why()).rule).toBe('no_worker')
+  })
+
+  it('the command that raises a rate is one that the command line takes', async () => {
+    const { run, enqueue, query, quoted } = await commandLine()
+    const id = await enqueue()
+    await query(`select ${quoted}.beat_v1('w', '{default}', '{greet}', 5, 0, 0)`)
+    await query(
+      `select ${quoted}.configure_queue('default', '{"tenant_rate": {"limit": 1, "per_ms": 3600000, "burst": 1}}')`,
+    )
+    await query(`insert into ${quoted}.bucket values ('default', 'tenant', 'acme', now() + interval '1 h')`)
+    const { rule, remedies } = JSON.parse((await run(['why', id, '--json'])).stdout)
+    expect(rule).toBe('tenant_rate')
+    const [, , ...args] = remedies[1].command.split(' ')
+    expect(await run(args)).toMatchObject({ exitCode: 0 })
+    const [row] = await query<{ rate: number }>(`select tenant_rate_per_second as rate from ${quoted}.queue`)
+    expect(row?.rate).toBeCloseTo(2 / 3_600, 6)
   })
 
   it('explains a tenant, of a queue and a kind, and prints JSON', async () => {
