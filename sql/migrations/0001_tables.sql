@@ -215,6 +215,9 @@ create table :schema.key (
   constraint key_rate_has_burst check ((rate_per_second is null) = (burst is null))
 );
 
+-- Serves the question whether any key has a rate of its own.
+create index key_rated on :schema.key (queue) where rate_per_second is not null;
+
 comment on table :schema.key is 'Limits of single keys. A key needs no row: then the queue''s key_concurrency holds.';
 
 create table :schema.bucket (

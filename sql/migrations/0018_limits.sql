@@ -29,10 +29,11 @@ as $tenantry$
 $tenantry$;
 
 -- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). rated: a bucket must be debited;
--- bound: tenants have limits; next_at: when a bucket that had too few tokens has one more.
+-- bound: tenants have limits; keys_rated: keys have rates; timed: time is charged; next_at: when a bucket that had too few tokens has one more.
 create function :schema.caps_v1(
   _queue text, _kinds text[], _count integer, _now timestamptz,
-  out kinds text[], out rooms integer[], out room integer, out rated boolean, out bound boolean, out next_at timestamptz
+  out kinds text[], out rooms integer[], out room integer, out rated boolean, out bound boolean, out timed boolean,
+  out keys_rated boolean, out next_at timestamptz
 )
 language plpgsql
 as $tenantry$
@@ -49,6 +50,9 @@ begin
     select from :schema.tenant
     where tenant.queue = _queue and (tenant.paused_at is not null or tenant.concurrency is not null or tenant.rate_per_second is not null)
   );
+  keys_rated := _settings.key_rate_per_second is not null
+    or exists (select from :schema.key where key.queue = _queue and key.rate_per_second is not null);
+  timed := coalesce(_settings.charge = 'time', false);
   if _settings.paused_at is not null then
     room := 0;
     return;

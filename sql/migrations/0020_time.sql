@@ -10,21 +10,14 @@
 --             ten times as long, ten jobs later nine tenths of the change are learned; until then the difference is added afterwards.
 -- Invariant.  (T1) Once all notices are folded in, a tenant's pass has grown by the seconds that its jobs ran, divided by its weight.
 
--- What a job of each kind is expected to run, for tenants of which nothing is known. Null in a queue that charges jobs.
+-- What a job of each kind is expected to run, for tenants of which nothing is known.
 create function :schema.expected_v1(_queue text, _kinds text[]) returns double precision[]
-language plpgsql
+language sql
 as $tenantry$
-begin
-  if exists (select from :schema.queue where queue.name = _queue and queue.charge = 'time') then
-    return array(
-      select greatest(0.001, coalesce(walk.seconds, 1)::double precision)
-      from unnest(_kinds) with ordinality as wanted (kind, place)
-      left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
-      order by wanted.place
-    );
-  end if;
-  return null;
-end $tenantry$;
+  select array_agg(greatest(0.001, coalesce(walk.seconds, 1)::double precision) order by wanted.place)
+  from unnest(_kinds) with ordinality as wanted (kind, place)
+  left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
+$tenantry$;
 
 -- Adds what was charged too little, and learns. The lanes are those of the notices, sorted by tenant and kind.
 create function :schema.correct_v1(
