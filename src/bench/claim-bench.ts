@@ -87,10 +87,10 @@ function candidatesOf(scenario: Scenario, { connectionString, session, newSchema
   })
 }
 
-async function measureOptions(
+export async function measureOptions(
   { session, postmasterPid }: BenchServer,
   { settings }: BenchEnvironment,
-  { signal, say }: ClaimBenchOptions,
+  { signal, say }: Pick<ClaimBenchOptions, 'signal' | 'say'>,
 ): Promise<MeasureOptions> {
   const { server_version_num: version = '0' } = settings
   const checkpoint = await session.run('checkpoint').then(

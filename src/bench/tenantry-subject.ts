@@ -10,6 +10,7 @@ import { benchQuery } from './queries.js'
 import type { Scenario } from './scenarios.js'
 import type { BenchSession } from './session.js'
 import type { Claimant, Claimed, QueueCount, Subject } from './subject.js'
+import { WorkerNumbers } from './worker-numbers.js'
 
 export interface SubjectOptions {
   readonly scenario: Scenario
@@ -17,6 +18,8 @@ export interface SubjectOptions {
   readonly session: BenchSession
   /** Not there yet, and nobody else's. */
   readonly schema: string
+  /** Whether every connection also records numbers, as a worker does. */
+  readonly numbers?: boolean
 }
 
 const QUEUE = 'default'
@@ -67,9 +70,9 @@ export class TenantrySubject implements Subject {
   }
 
   connect(applicationName: string): Claimant {
-    const { connectionString, schema, scenario } = this.#options
+    const { connectionString, schema, scenario, numbers = false } = this.#options
     const connection = new Connection({ client: { connectionString, application_name: applicationName } })
-    return new TenantryClaimant(connection, { schema, batch: scenario.batch })
+    return new TenantryClaimant(connection, { schema, batch: scenario.batch, numbers })
   }
 
   async count(): Promise<QueueCount> {
@@ -140,11 +143,18 @@ class TenantryClaimant implements Claimant {
   readonly #store: PgStore
   readonly #batch: number
   readonly #workerId = `bench:${systemRandom.uuid().slice(0, 8)}`
+  readonly #numbers: WorkerNumbers | undefined
 
-  constructor(connection: Connection, { schema, batch }: { readonly schema: string; readonly batch: number }) {
+  constructor(
+    connection: Connection,
+    options: { readonly schema: string; readonly batch: number; readonly numbers: boolean },
+  ) {
+    const { schema, batch, numbers } = options
     this.#connection = connection
     this.#store = new PgStore(connection, schema)
     this.#batch = batch
+    const presence = { schema, workerId: this.#workerId, queues: [QUEUE], kinds: [KIND] }
+    this.#numbers = numbers ? new WorkerNumbers(connection, presence) : undefined
   }
 
   async claim(): Promise<Claimed> {
@@ -158,13 +168,17 @@ class TenantryClaimant implements Claimant {
       leaseMs: LEASE_MS,
       listening: false,
     })
+    this.#numbers?.claimed(jobs)
     return { jobIds: jobs.map(({ id }) => id), fence: leaseId }
   }
 
-  settle({ jobIds, fence: leaseId }: Claimed): Promise<ReadonlySet<string>> {
+  async settle({ jobIds, fence: leaseId }: Claimed): Promise<ReadonlySet<string>> {
     const outcome = { type: 'complete' } as const
     const settlements = jobIds.map((jobId) => ({ jobId, leaseId, outcome }))
-    return this.#store.settle(QUEUE, settlements, [leaseId])
+    const accepted = await this.#store.settle(QUEUE, settlements, [leaseId])
+    this.#numbers?.settled(jobIds)
+    await this.#numbers?.flushIfDue()
+    return accepted
   }
 
   async flushStatistics(): Promise<void> {

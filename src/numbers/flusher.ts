@@ -5,7 +5,7 @@ import type { NumbersStore } from '../store/numbers-store.js'
 import type { Aggregator } from './aggregator.js'
 
 /** How old the numbers may be, and how long a worker that was killed goes on being shown is a few times this. */
-const INTERVAL_MS = 5_000
+export const FLUSH_MS = 5_000
 
 export interface FlusherOptions {
   readonly store: Pick<NumbersStore, 'beat' | 'record' | 'leave'>
@@ -56,7 +56,7 @@ export class Flusher implements Service {
 
   /** The first one comes at once: a worker is there as soon as it has started. */
   #waitMs(): number {
-    return this.#flushes === 0 ? 0 : jittered(INTERVAL_MS, this.#options.random)
+    return this.#flushes === 0 ? 0 : jittered(FLUSH_MS, this.#options.random)
   }
 
   async #flush(): Promise<void> {

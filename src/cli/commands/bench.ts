@@ -4,6 +4,8 @@ import { benchClaims, type ClaimBenchResult, type ClaimBenchStep } from '../../b
 import { claimMarkdown, comparisonTable, environmentLine, resultTable } from '../../bench/claim-report.js'
 import { benchLatency, type LatencyBenchResult } from '../../bench/latency-bench.js'
 import { latencyMarkdown, latencyTable, latencyTargetTable } from '../../bench/latency-report.js'
+import { benchNumbers, type NumbersBenchResult } from '../../bench/numbers-bench.js'
+import { numbersMarkdown, numbersTable, numbersTargetTable } from '../../bench/numbers-report.js'
 import { scenarioNames, selectScenarios } from '../../bench/scenarios.js'
 import { withBenchServer } from '../../bench/server.js'
 import type { TextTable } from '../../bench/text-table.js'
@@ -31,6 +33,7 @@ export const benchCommand: CommandFactory = (edge) =>
     .description('measure this version on this machine')
     .addCommand(claimCommand(edge))
     .addCommand(latencyCommand(edge))
+    .addCommand(numbersCommand(edge))
 
 const claimCommand: CommandFactory = (edge) =>
   new Command('claim')
@@ -110,6 +113,48 @@ function latencyReport(result: LatencyBenchResult, colors: Colors): string {
   return [...tables, `${environmentLine(result.environment)}\n`].join('\n')
 }
 
+interface NumbersOptions {
+  readonly runs: number
+  readonly jobs?: number
+  readonly save?: string
+  readonly json?: true
+}
+
+const numbersCommand: CommandFactory = (edge) =>
+  new Command('numbers')
+    .description('measure what counting per tenant adds to claiming and settling')
+    .option('--runs <n>', 'runs with and as many without', wholeNumber(1, 100), RUNS)
+    .option('--jobs <n>', 'jobs of a run; the target is stated for the default', wholeNumber(1_000, 10_000_000))
+    .option('--save <file>', 'also write the JSON to this file, and a table in Markdown beside it')
+    .addOption(jsonOption())
+    .addHelpText('after', NUMBERS_HELP)
+    .action((options: NumbersOptions, command: Command) => numbers(edge, command, options))
+
+async function numbers(edge: Edge, command: Command, options: NumbersOptions): Promise<void> {
+  const { signal } = edge
+  const url = urlFrom(edge.environment)
+  const status = new StatusLine(edge.stderr)
+  const say = (what: string) => status.say(what)
+  if (url) say(`using ${url.description}`)
+  const onRun = (done: number, total: number) => status.show(`${done} of ${total} runs`)
+  const { runs, jobs } = options
+  const sized = { runs, ...(jobs !== undefined && { jobs }) }
+  const result = await withBenchServer({ connectionString: url?.connectionString, signal, say }, (server) =>
+    benchNumbers(server, { ...sized, signal, say, onRun }),
+  ).finally(() => status.clear())
+  if (options.save !== undefined) {
+    const more = jobs === undefined ? '' : ` --jobs ${jobs}`
+    await save(options.save, json(result), numbersMarkdown(result, `npx tenantry bench numbers --runs ${runs}${more}`))
+  }
+  if (options.json) edge.stdout.write(json(result))
+  else edge.stdout.write(numbersReport(result, stdoutColors(edge, command)))
+}
+
+function numbersReport(result: NumbersBenchResult, colors: Colors): string {
+  const tables = [numbersTable(result), numbersTargetTable(result)].map((each) => textTable(each, colors))
+  return [...tables, `${environmentLine(result.environment)}\n`].join('\n')
+}
+
 function stepText({ scenario, strategy, run, done, total }: ClaimBenchStep): string {
   return `${done} of ${total} runs  ${scenario}  ${strategy}  ${run === undefined ? 'preparing' : `run ${run}`}`
 }
@@ -166,3 +211,9 @@ The time runs from when the commit is confirmed; with the commit itself it is sh
 polling.
 
 ${SERVER_HELP}`
+
+const NUMBERS_HELP = `
+${SERVER_HELP}
+
+A thousand tenants' jobs are claimed and settled over four connections, with and without what a worker does besides: counting
+what each tenant gets, and recording it every five seconds. The runs take turns.`
