@@ -337,19 +337,6 @@ as $tenantry$
   where not exists (select from :schema.walk where walk.queue = _queue and walk.kind = wanted.kind)
 $tenantry$;
 
--- Where those that wait begin in a group or, for the empty string, among the tenants without one.
-create function :schema.why_floor_v1(_queue text, _grp text, _kinds text[]) returns double precision
-language sql
-as $tenantry$
-  select min(head.pass)
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    select ring.pass from :schema.ring
-    where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
-    order by ring.pass limit 1
-  ) as head
-$tenantry$;
-
 -- Who else starts before a pass is reached: among the tenants of a group or, for the empty string, the groups and the tenants without
 -- one; and how many jobs they may have until then. Looks at 1,000 lanes of each kind.
 create function :schema.why_others_v1(
@@ -371,7 +358,7 @@ as $tenantry$
       limit 1000
     ) as head
     union all
-    select entrant.tenant, entrant.kind, greatest(own.pass, :schema.why_floor_v1(_queue, _grp, _kinds), 0), own.seconds
+    select entrant.tenant, entrant.kind, greatest(own.pass, :schema.floor_v1(_queue, _grp, entrant.kind, _kinds)), own.seconds
     from :schema.why_entrants_v1(_queue, _kinds) as entrant
     left join :schema.tenant on tenant.queue = _queue and tenant.tenant = entrant.tenant
     left join :schema.ring as own on own.queue = _queue and own.tenant = entrant.tenant and own.kind = entrant.kind
@@ -411,11 +398,12 @@ as $tenantry$
   where (entity.pass, entity.name) < (_starts_at, _name)
 $tenantry$;
 
--- Where a tenant stands: at its own pass or, while it is not in the ring, where it would enter.
-create function :schema.why_pass_v1(_queue text, _grp text, _tenant text, _kinds text[]) returns double precision
+-- Where a tenant stands: at its own pass or, while it is not in the ring, where its lane of the kind would enter.
+create function :schema.why_pass_v1(_queue text, _grp text, _tenant text, _kind text, _kinds text[]) returns double precision
 language sql
 as $tenantry$
-  select coalesce(min(own.pass) filter (where own.ready), greatest(max(own.pass), :schema.why_floor_v1(_queue, _grp, _kinds), 0))
+  select coalesce(min(own.pass) filter (where own.ready),
+                  greatest(max(own.pass) filter (where own.grp = _grp), :schema.floor_v1(_queue, _grp, _kind, _kinds)))
   from :schema.ring as own
   where own.queue = _queue and own.tenant = _tenant and own.kind = any (_kinds)
 $tenantry$;
@@ -441,7 +429,7 @@ begin
       (select ring.seconds from :schema.ring where ring.queue = _job.queue and ring.tenant = _job.tenant and ring.kind = _job.kind),
       (select walk.seconds from :schema.walk where walk.queue = _job.queue and walk.kind = _job.kind), 1) into _cost;
   end if;
-  _starts_at := :schema.why_pass_v1(_job.queue, _grp, _job.tenant, _kinds) + _own_before * _cost / coalesce(_tenant.weight, 1);
+  _starts_at := :schema.why_pass_v1(_job.queue, _grp, _job.tenant, _job.kind, _kinds) + _own_before * _cost / coalesce(_tenant.weight, 1);
   select others.* into _inside from :schema.why_others_v1(_job.queue, _grp, _kinds, _starts_at, _job.tenant, false) as others;
   _jobs := _own_before + _inside.jobs;
   if _grp = '' then

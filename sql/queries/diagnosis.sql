@@ -14,7 +14,8 @@ select pg_catalog.set_config('lock_timeout', '1s', false), pg_catalog.set_config
 -- Lanes that were passed over: ready all the time since before another lane of the same kind and group had its last turn, which began
 -- at a larger pass. A turn is 63 jobs at most (an eighth of the largest claim, rounded up), so the other lane's turn began no lower
 -- than 63 / weight below where its tenant stands now; its tenant stands at the smallest pass of its lanes, since a claim of several
--- kinds goes by that one. Where time is charged, passes are corrected later, so that nothing can be said of single turns.
+-- kinds goes by that one. Where time is charged, passes are corrected later, so that nothing can be said of single turns; nor of kinds
+-- with limits or pauses, whose lanes stand still at times while their tenants are served in other kinds.
 with lane as (
   select ring.queue, ring.grp, ring.kind, ring.tenant, ring.pass, ring.ready and ring.parked_until is null as ready,
          ring.entered_at, ring.served_at, min(ring.pass) over (partition by ring.queue, ring.tenant) as stands_at
@@ -22,6 +23,7 @@ with lane as (
   where not exists (
     select from :schema.queue where queue.name = ring.queue and (queue.strategy <> 'fair' or queue.charge = 'time')
   )
+  and not exists (select from :schema.kind where kind.queue = ring.queue and kind.kind = ring.kind)
 ),
 served as (
   select lane.queue, lane.grp, lane.kind, lane.tenant, lane.served_at,

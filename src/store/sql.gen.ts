@@ -2325,7 +2325,9 @@ begin
   end if;
 end $tenantry$;
 
--- Folds up to 256 notices for claims of the kinds into the ring. In a queue that is not fair only those of keys mean anything.
+-- Folds the notices for claims of the kinds into the ring, those for all kinds first, for among them are changes of settings: 256 at
+-- a time, and up to 2,048, or a limit that was lowered would act later than at the next claim where more than that happens between
+-- two. In a queue that is not fair only those of keys mean anything.
 create function :schema.fold_notices_v1(_queue text, _kinds text[]) returns void
 language plpgsql
 as $tenantry$
@@ -2334,55 +2336,60 @@ declare
   _lifted text[];
   _keys text[];
   _measured boolean;
+  _folded integer;
   _lane_tenants text[];
   _lane_kinds text[];
   _jobs integer[];
   _seconds double precision[];
   _surpluses double precision[];
 begin
-  with folded as (
-    delete from :schema.notice
-    where notice.ctid = any (array(
-      select head.ctid
-      from unnest(_kinds || ''::text) as wanted (kind)
-      cross join lateral (
-        select oldest.ctid from :schema.notice as oldest
-        where oldest.queue = _queue and oldest.kind = wanted.kind
-        order by oldest.id
+  for _round in 1..8 loop
+    with folded as (
+      delete from :schema.notice
+      where notice.ctid = any (array(
+        select head.ctid
+        from unnest(''::text || _kinds) as wanted (kind)
+        cross join lateral (
+          select oldest.ctid from :schema.notice as oldest
+          where oldest.queue = _queue and oldest.kind = wanted.kind
+          order by oldest.id
+          limit 256
+        ) as head
         limit 256
-      ) as head
-      limit 256
-    ))
-    returning notice.*
-  ),
-  measured as (
-    select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
-    from folded
-    where folded.jobs is not null
-    group by folded.tenant, folded.kind
-  )
-  select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
-         array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
-         array(select distinct folded.key from folded where folded.key is not null),
-         exists (select from measured),
-         array(select measured.tenant from measured order by measured.tenant, measured.kind),
-         array(select measured.kind from measured order by measured.tenant, measured.kind),
-         array(select measured.jobs from measured order by measured.tenant, measured.kind),
-         array(select measured.seconds from measured order by measured.tenant, measured.kind),
-         array(select measured.surplus from measured order by measured.tenant, measured.kind)
-  into _tenants, _lifted, _keys, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
-  if _measured then
-    perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
-  end if;
-  if cardinality(_lifted) > 0 then
-    perform :schema.lift_v1(_queue, _kinds, _lifted);
-  end if;
-  if cardinality(_tenants) > 0 then
-    perform :schema.unpark_v1(_queue, _kinds, _tenants);
-  end if;
-  if cardinality(_keys) > 0 then
-    perform :schema.admit_v1(_queue, _keys);
-  end if;
+      ))
+      returning notice.*
+    ),
+    measured as (
+      select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
+      from folded
+      where folded.jobs is not null
+      group by folded.tenant, folded.kind
+    )
+    select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
+           array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
+           array(select distinct folded.key from folded where folded.key is not null),
+           (select count(*) from folded),
+           exists (select from measured),
+           array(select measured.tenant from measured order by measured.tenant, measured.kind),
+           array(select measured.kind from measured order by measured.tenant, measured.kind),
+           array(select measured.jobs from measured order by measured.tenant, measured.kind),
+           array(select measured.seconds from measured order by measured.tenant, measured.kind),
+           array(select measured.surplus from measured order by measured.tenant, measured.kind)
+    into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
+    if _measured then
+      perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
+    end if;
+    if cardinality(_lifted) > 0 then
+      perform :schema.lift_v1(_queue, _kinds, _lifted);
+    end if;
+    if cardinality(_tenants) > 0 then
+      perform :schema.unpark_v1(_queue, _kinds, _tenants);
+    end if;
+    if cardinality(_keys) > 0 then
+      perform :schema.admit_v1(_queue, _keys);
+    end if;
+    exit when _folded < 256;
+  end loop;
 end $tenantry$;
 ` },
   { version: 13, name: 'keys', text: `-- breaking: no
@@ -2409,6 +2416,7 @@ declare
   _available integer[];
   _targets integer[];
   _ids bigint[];
+  _taken_back integer;
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
@@ -2456,6 +2464,11 @@ begin
     where job.id = any (array(
       select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'available' for no key update skip locked
     ));
+    get diagnostics _taken_back = row_count;
+    if _taken_back < cardinality(_ids) then
+      -- Somebody holds the others. Once they are let go, the next claim must look at them before it takes any.
+      perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_known)]), _known);
+    end if;
   end if;
   _ids := array(
     select head.id
@@ -2494,8 +2507,9 @@ end $tenantry$;
 
 -- Sets the timers of those of the keys that have a rate and jobs that wait for it.
 create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
-language sql
+language plpgsql
 as $tenantry$
+begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
          greatest(_now, coalesce(bucket.full_at, _now) - (rated.burst - 1 - use.available) / rated.rate * interval '1 second')
@@ -2511,11 +2525,12 @@ as $tenantry$
       select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'available' limit rated.burst
     ) as admitted
   ) as use
-  where rated.rate is not null and use.available < rated.burst
+  -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
+  where rated.rate is not null and :schema.tokens_v1(bucket.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
     and exists (select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'blocked')
   order by given.key
-  on conflict (queue, key) do update set due_at = excluded.due_at
-$tenantry$;
+  on conflict (queue, key) do update set due_at = excluded.due_at;
+end $tenantry$;
 
 -- Looks at the keys whose timers have run down, at most 256.
 create function :schema.admit_due_v1(_queue text, _now timestamptz) returns void
@@ -4220,19 +4235,6 @@ as $tenantry$
   where not exists (select from :schema.walk where walk.queue = _queue and walk.kind = wanted.kind)
 $tenantry$;
 
--- Where those that wait begin in a group or, for the empty string, among the tenants without one.
-create function :schema.why_floor_v1(_queue text, _grp text, _kinds text[]) returns double precision
-language sql
-as $tenantry$
-  select min(head.pass)
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    select ring.pass from :schema.ring
-    where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
-    order by ring.pass limit 1
-  ) as head
-$tenantry$;
-
 -- Who else starts before a pass is reached: among the tenants of a group or, for the empty string, the groups and the tenants without
 -- one; and how many jobs they may have until then. Looks at 1,000 lanes of each kind.
 create function :schema.why_others_v1(
@@ -4254,7 +4256,7 @@ as $tenantry$
       limit 1000
     ) as head
     union all
-    select entrant.tenant, entrant.kind, greatest(own.pass, :schema.why_floor_v1(_queue, _grp, _kinds), 0), own.seconds
+    select entrant.tenant, entrant.kind, greatest(own.pass, :schema.floor_v1(_queue, _grp, entrant.kind, _kinds)), own.seconds
     from :schema.why_entrants_v1(_queue, _kinds) as entrant
     left join :schema.tenant on tenant.queue = _queue and tenant.tenant = entrant.tenant
     left join :schema.ring as own on own.queue = _queue and own.tenant = entrant.tenant and own.kind = entrant.kind
@@ -4294,11 +4296,12 @@ as $tenantry$
   where (entity.pass, entity.name) < (_starts_at, _name)
 $tenantry$;
 
--- Where a tenant stands: at its own pass or, while it is not in the ring, where it would enter.
-create function :schema.why_pass_v1(_queue text, _grp text, _tenant text, _kinds text[]) returns double precision
+-- Where a tenant stands: at its own pass or, while it is not in the ring, where its lane of the kind would enter.
+create function :schema.why_pass_v1(_queue text, _grp text, _tenant text, _kind text, _kinds text[]) returns double precision
 language sql
 as $tenantry$
-  select coalesce(min(own.pass) filter (where own.ready), greatest(max(own.pass), :schema.why_floor_v1(_queue, _grp, _kinds), 0))
+  select coalesce(min(own.pass) filter (where own.ready),
+                  greatest(max(own.pass) filter (where own.grp = _grp), :schema.floor_v1(_queue, _grp, _kind, _kinds)))
   from :schema.ring as own
   where own.queue = _queue and own.tenant = _tenant and own.kind = any (_kinds)
 $tenantry$;
@@ -4324,7 +4327,7 @@ begin
       (select ring.seconds from :schema.ring where ring.queue = _job.queue and ring.tenant = _job.tenant and ring.kind = _job.kind),
       (select walk.seconds from :schema.walk where walk.queue = _job.queue and walk.kind = _job.kind), 1) into _cost;
   end if;
-  _starts_at := :schema.why_pass_v1(_job.queue, _grp, _job.tenant, _kinds) + _own_before * _cost / coalesce(_tenant.weight, 1);
+  _starts_at := :schema.why_pass_v1(_job.queue, _grp, _job.tenant, _job.kind, _kinds) + _own_before * _cost / coalesce(_tenant.weight, 1);
   select others.* into _inside from :schema.why_others_v1(_job.queue, _grp, _kinds, _starts_at, _job.tenant, false) as others;
   _jobs := _own_before + _inside.jobs;
   if _grp = '' then
@@ -5594,9 +5597,10 @@ end $tenantry$;
 
 -- Where the tenants of a queue stand in its ring. lag is how much service the tenant is ahead of the one that is next among the
 -- ungrouped tenants, or among those of its group: so much they get before it is served again, in jobs (or seconds, in a queue
--- that charges time) of its own weight. Starved: it has a ready lane, and a second or more after that became ready or was last
+-- that charges time) of its own weight. Starved: it has a ready lane, and more than a second after that became ready or was last
 -- served, a claim served another tenant of the same kind and parent whose turn began at a larger pass. No claim does that: see
--- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 63 jobs.
+-- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 63 jobs. Where time is
+-- charged, the correction of an estimate raises a pass as well, until the next claim: so there it is not a second but a minute.
 create function :schema.standing_v1(_queue text) returns table (
   tenant text, pass double precision, lag double precision, parked boolean, starved boolean
 )
@@ -5640,7 +5644,7 @@ begin
   ),
   passed_over as (
     select distinct compared.tenant from compared
-    where compared.is_lane and compared.beyond_served_at > compared.since + interval '1 second'
+    where compared.is_lane and compared.beyond_served_at > compared.since + case _charge when 'time' then interval '1 minute' else interval '1 second' end
   ),
   owner as (
     select lane.tenant, lane.grp, lane.weight, bool_or(lane.parked) as parked, bool_or(lane.ready) as ready,
@@ -5995,6 +5999,7 @@ export const QUERIES = {
   where not exists (
     select from :schema.queue where queue.name = ring.queue and (queue.strategy <> 'fair' or queue.charge = 'time')
   )
+  and not exists (select from :schema.kind where kind.queue = ring.queue and kind.kind = ring.kind)
 ),
 served as (
   select lane.queue, lane.grp, lane.kind, lane.tenant, lane.served_at,

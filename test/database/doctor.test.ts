@@ -160,6 +160,18 @@ describe('starvation', () => {
     expect(await check('starvation')).toMatchObject({ verdict: 'ok' })
   })
 
+  test('a kind at its limit stands still, which is no starvation of its lanes', async () => {
+    const kinds = ['send-invoice', 'resize-image']
+    await queue.setKind('send-invoice', { concurrency: 1 })
+    await queue.queue.enqueueMany(300, { tenant: 'first', kind: 'resize-image' })
+    await queue.claim(8, { kinds })
+    for (let claim = 0; claim < 4; claim += 1) await queue.queue.settle(await queue.claim(60, { kinds }))
+    expect(await check('starvation')).toMatchObject({ verdict: 'ok' })
+    await queue.setKind('send-invoice', { concurrency: null })
+    await queue.claim(1, { kinds })
+    expect(await check('starvation')).toMatchObject({ verdict: 'ok' })
+  })
+
   test('is seen where none of this holds', async () => {
     await database.query(`update :schema.ring set entered_at = now() - interval '1 minute', served_at = now()`)
     await database.query(`update :schema.ring set pass = pass + 1000 where tenant = 'first'`)
