@@ -30,7 +30,7 @@ test('the tables refuse what the client would have refused', async () => {
   }
 })
 
-test.each([0, -1, 0.0009, 1_000.1, Number.NaN, Number.POSITIVE_INFINITY, '3', null, undefined])(
+test.each([0, -1, 0.0009, 1_000.1, Number.NaN, Number.POSITIVE_INFINITY, '3'])(
   'a weight of %s is refused with a sentence (B16)',
   async (weight) => {
     const { connectionString, schema } = database.schema
