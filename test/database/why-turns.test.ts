@@ -186,6 +186,32 @@ describe('slots', () => {
     expect(await tenantry.why({ job: third })).toMatchObject({ rule: 'no_worker', workers: 0 })
   })
 
+  test('asking while workers run finds a rule every time, and no job is lost by it', async () => {
+    const { tenantry } = await createTenantry()
+    const greet = defineJob({ kind: 'greet' })
+    await tenantry.configureTenant('default', 't0', { concurrency: 1 })
+    const jobs = Array.from({ length: 150 }, (_, number) => ({
+      definition: greet,
+      payload: {},
+      tenant: `t${number % 5}`,
+      ...(number % 3 === 0 && { key: `k${number % 7}` }),
+    }))
+    const ids = await tenantry.enqueueMany(jobs)
+    const workers = [1, 2].map(() => tenantry.worker({ concurrency: 4 }).handle(greet, () => {}))
+    await Promise.all(workers.map((worker) => worker.start()))
+    const seen = new Set<string>()
+    await until(
+      async () => {
+        const answers = await Promise.all(ids.map((id) => tenantry.why({ job: id })))
+        for (const { rule } of answers) seen.add(rule)
+        return answers.every(({ rule }) => rule === 'finished')
+      },
+      { until: 'all jobs have run' },
+    )
+    expect(seen).toContain('finished')
+    expect(seen).not.toContain('unknown')
+  })
+
   test('a limit comes before busy slots', async () => {
     const asked = await askedQueue({ worker: false })
     await asked.beat({ slots: 1 })
