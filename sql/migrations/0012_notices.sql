@@ -53,7 +53,9 @@ begin
   end if;
 end $tenantry$;
 
--- Folds up to 256 notices for claims of the kinds into the ring. In a queue that is not fair only those of keys mean anything.
+-- Folds the notices for claims of the kinds into the ring, those for all kinds first, for among them are changes of settings: 256 at
+-- a time, and up to 2,048, or a limit that was lowered would act later than at the next claim where more than that happens between
+-- two. In a queue that is not fair only those of keys mean anything.
 create function :schema.fold_notices_v1(_queue text, _kinds text[]) returns void
 language plpgsql
 as $tenantry$
@@ -62,53 +64,58 @@ declare
   _lifted text[];
   _keys text[];
   _measured boolean;
+  _folded integer;
   _lane_tenants text[];
   _lane_kinds text[];
   _jobs integer[];
   _seconds double precision[];
   _surpluses double precision[];
 begin
-  with folded as (
-    delete from :schema.notice
-    where notice.ctid = any (array(
-      select head.ctid
-      from unnest(_kinds || ''::text) as wanted (kind)
-      cross join lateral (
-        select oldest.ctid from :schema.notice as oldest
-        where oldest.queue = _queue and oldest.kind = wanted.kind
-        order by oldest.id
+  for _round in 1..8 loop
+    with folded as (
+      delete from :schema.notice
+      where notice.ctid = any (array(
+        select head.ctid
+        from unnest(''::text || _kinds) as wanted (kind)
+        cross join lateral (
+          select oldest.ctid from :schema.notice as oldest
+          where oldest.queue = _queue and oldest.kind = wanted.kind
+          order by oldest.id
+          limit 256
+        ) as head
         limit 256
-      ) as head
-      limit 256
-    ))
-    returning notice.*
-  ),
-  measured as (
-    select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
-    from folded
-    where folded.jobs is not null
-    group by folded.tenant, folded.kind
-  )
-  select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
-         array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
-         array(select distinct folded.key from folded where folded.key is not null),
-         exists (select from measured),
-         array(select measured.tenant from measured order by measured.tenant, measured.kind),
-         array(select measured.kind from measured order by measured.tenant, measured.kind),
-         array(select measured.jobs from measured order by measured.tenant, measured.kind),
-         array(select measured.seconds from measured order by measured.tenant, measured.kind),
-         array(select measured.surplus from measured order by measured.tenant, measured.kind)
-  into _tenants, _lifted, _keys, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
-  if _measured then
-    perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
-  end if;
-  if cardinality(_lifted) > 0 then
-    perform :schema.lift_v1(_queue, _kinds, _lifted);
-  end if;
-  if cardinality(_tenants) > 0 then
-    perform :schema.unpark_v1(_queue, _kinds, _tenants);
-  end if;
-  if cardinality(_keys) > 0 then
-    perform :schema.admit_v1(_queue, _keys);
-  end if;
+      ))
+      returning notice.*
+    ),
+    measured as (
+      select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
+      from folded
+      where folded.jobs is not null
+      group by folded.tenant, folded.kind
+    )
+    select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
+           array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
+           array(select distinct folded.key from folded where folded.key is not null),
+           (select count(*) from folded),
+           exists (select from measured),
+           array(select measured.tenant from measured order by measured.tenant, measured.kind),
+           array(select measured.kind from measured order by measured.tenant, measured.kind),
+           array(select measured.jobs from measured order by measured.tenant, measured.kind),
+           array(select measured.seconds from measured order by measured.tenant, measured.kind),
+           array(select measured.surplus from measured order by measured.tenant, measured.kind)
+    into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
+    if _measured then
+      perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
+    end if;
+    if cardinality(_lifted) > 0 then
+      perform :schema.lift_v1(_queue, _kinds, _lifted);
+    end if;
+    if cardinality(_tenants) > 0 then
+      perform :schema.unpark_v1(_queue, _kinds, _tenants);
+    end if;
+    if cardinality(_keys) > 0 then
+      perform :schema.admit_v1(_queue, _keys);
+    end if;
+    exit when _folded < 256;
+  end loop;
 end $tenantry$;

@@ -22,6 +22,7 @@ declare
   _available integer[];
   _targets integer[];
   _ids bigint[];
+  _taken_back integer;
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
@@ -69,6 +70,11 @@ begin
     where job.id = any (array(
       select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'available' for no key update skip locked
     ));
+    get diagnostics _taken_back = row_count;
+    if _taken_back < cardinality(_ids) then
+      -- Somebody holds the others. Once they are let go, the next claim must look at them before it takes any.
+      perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_known)]), _known);
+    end if;
   end if;
   _ids := array(
     select head.id
@@ -107,8 +113,9 @@ end $tenantry$;
 
 -- Sets the timers of those of the keys that have a rate and jobs that wait for it.
 create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
-language sql
+language plpgsql
 as $tenantry$
+begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
          greatest(_now, coalesce(bucket.full_at, _now) - (rated.burst - 1 - use.available) / rated.rate * interval '1 second')
@@ -124,11 +131,12 @@ as $tenantry$
       select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'available' limit rated.burst
     ) as admitted
   ) as use
-  where rated.rate is not null and use.available < rated.burst
+  -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
+  where rated.rate is not null and :schema.tokens_v1(bucket.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
     and exists (select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'blocked')
   order by given.key
-  on conflict (queue, key) do update set due_at = excluded.due_at
-$tenantry$;
+  on conflict (queue, key) do update set due_at = excluded.due_at;
+end $tenantry$;
 
 -- Looks at the keys whose timers have run down, at most 256.
 create function :schema.admit_due_v1(_queue text, _now timestamptz) returns void
