@@ -70,7 +70,8 @@ begin
     raise exception 'give the row back' using errcode = 'TN001';
   exception
     when sqlstate 'TN001' then null;
-    when read_only_sql_transaction then null;
+    -- Who may only read cannot try it, and takes what the server says of it for a lock.
+    when read_only_sql_transaction or insufficient_privilege then null;
   end;
   return case when not _free then _holders end;
 end $tenantry$;

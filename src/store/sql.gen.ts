@@ -2417,18 +2417,22 @@ declare
   _targets integer[];
   _ids bigint[];
   _taken_back integer;
+  _overdrawn text[];
+  _empty_ats timestamptz[];
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
 begin
   select queue.* into _settings from :schema.queue where queue.name = _queue;
   select array_agg(wanted.key), array_agg(wanted.slots = 1), array_agg(use.available),
-         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens)))
-  into _known, _strict, _available, _targets
+         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens))),
+         array_agg(wanted.key) filter (where wanted.full_at > wanted.empty_at), array_agg(wanted.empty_at) filter (where wanted.full_at > wanted.empty_at)
+  into _known, _strict, _available, _targets, _overdrawn, _empty_ats
   from (
-    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots,
+    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots, bucket.full_at,
            :schema.tokens_v1(bucket.full_at, _now, coalesce(key.rate_per_second, _settings.key_rate_per_second),
-             coalesce(key.burst, _settings.key_burst)) as tokens
+             coalesce(key.burst, _settings.key_burst)) as tokens,
+           :schema.empty_at_v1(_now, coalesce(key.rate_per_second, _settings.key_rate_per_second), coalesce(key.burst, _settings.key_burst)) as empty_at
     from unnest(_keys) as given (key)
     left join :schema.key on key.queue = _queue and key.key = given.key
     left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
@@ -2445,6 +2449,9 @@ begin
   where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
   if _known is null then
     return;
+  end if;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'key', _overdrawn, _empty_ats);
   end if;
 
   -- The last of those that are too many, the first of those for which there is room. Looks without locking, so that a row that
@@ -2512,7 +2519,7 @@ as $tenantry$
 begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
-         greatest(_now, coalesce(bucket.full_at, _now) - (rated.burst - 1 - use.available) / rated.rate * interval '1 second')
+         :schema.token_at_v1(bucket.full_at, _now, rated.rate, rated.burst, use.available + 1)
   from unnest(_keys) as given (key)
   left join :schema.queue on queue.name = _queue
   left join :schema.key on key.queue = _queue and key.key = given.key
@@ -3968,7 +3975,8 @@ begin
     raise exception 'give the row back' using errcode = 'TN001';
   exception
     when sqlstate 'TN001' then null;
-    when read_only_sql_transaction then null;
+    -- Who may only read cannot try it, and takes what the server says of it for a lock.
+    when read_only_sql_transaction or insufficient_privilege then null;
   end;
   return case when not _free then _holders end;
 end $tenantry$;
@@ -4779,6 +4787,26 @@ as $tenantry$
               else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
 $tenantry$;
 
+-- When an empty bucket will be full.
+create function :schema.empty_at_v1(_now timestamptz, _rate double precision, _burst integer) returns timestamptz
+language sql immutable
+as $tenantry$
+  select _now + _burst / _rate * interval '1 second'
+$tenantry$;
+
+-- Makes the buckets empty, where they are more than that: after a rate was raised, or a burst lowered, what was taken before would
+-- be filled up at the new rate for as long as at the old one. A tenant with one job a day would wait for the rest of the day.
+create function :schema.empty_v1(_queue text, _scope text, _names text[], _empty_ats timestamptz[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.bucket
+  set full_at = given.empty_at
+  from unnest(_names, _empty_ats) as given (name, empty_at)
+  -- Some more is left to rounding.
+  where bucket.queue = _queue and bucket.scope = _scope and bucket.name = given.name and bucket.full_at > given.empty_at + interval '10 milliseconds';
+end $tenantry$;
+
 -- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
 create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
 language sql immutable
@@ -4799,6 +4827,8 @@ declare
   _settings :schema.queue;
   _full_at timestamptz;
   _tokens integer;
+  _overdrawn text[];
+  _empty_ats timestamptz[];
 begin
   kinds := _kinds;
   room := _count;
@@ -4829,6 +4859,9 @@ begin
     if _tokens < _count then
       next_at := :schema.token_at_v1(_full_at, _now, _settings.rate_per_second, _settings.burst, _tokens + 1);
     end if;
+    if _full_at > :schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst) then
+      perform :schema.empty_v1(_queue, 'queue', array[''], array[:schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst)]);
+    end if;
   end if;
   if not exists (select from :schema.kind where kind.queue = _queue) then
     return;
@@ -4838,10 +4871,13 @@ begin
          array_agg(capped.room) filter (where capped.room is null or capped.room > 0),
          rated or coalesce(bool_or(capped.rate_per_second is not null), false),
          least(next_at, min(:schema.token_at_v1(capped.full_at, _now, capped.rate_per_second, capped.burst, capped.tokens + 1))
-           filter (where capped.paused_at is null and capped.tokens < _count))
-  into kinds, rooms, rated, next_at
+           filter (where capped.paused_at is null and capped.tokens < _count)),
+         array_agg(capped.kind) filter (where capped.full_at > capped.empty_at),
+         array_agg(capped.empty_at) filter (where capped.full_at > capped.empty_at)
+  into kinds, rooms, rated, next_at, _overdrawn, _empty_ats
   from (
     select wanted.kind, kind.paused_at, kind.rate_per_second, kind.burst, bucket.full_at,
+           :schema.empty_at_v1(_now, kind.rate_per_second, kind.burst) as empty_at,
            case when kind.rate_per_second is not null
                 then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end as tokens,
            case when kind.paused_at is not null then 0
@@ -4860,6 +4896,9 @@ begin
     ) as counted on counted.kind = wanted.kind
     cross join lateral (select coalesce(counted.jobs, 0) as jobs) as running
   ) as capped;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'kind', _overdrawn, _empty_ats);
+  end if;
   kinds := coalesce(kinds, '{}');
 end $tenantry$;
 
@@ -4867,7 +4906,7 @@ end $tenantry$;
 create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
 language sql immutable
 as $tenantry$
-  select greatest(_now, coalesce(_full_at, _now) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
+  select greatest(_now, least(coalesce(_full_at, _now), :schema.empty_at_v1(_now, _rate, _burst)) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
 $tenantry$;
 
 -- What each of these tenants may start now. Null where nothing limits it; where 0, until when: infinity for a slot or a resume.
@@ -4876,13 +4915,18 @@ create function :schema.rooms_v1(
 )
 language plpgsql
 as $tenantry$
+declare
+  _overdrawn text[];
+  _empty_ats timestamptz[];
 begin
   select array_agg(tenant.room order by tenant.place),
          array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
-         bool_or(tenant.rate is not null)
-  into rooms, untils, rated
+         bool_or(tenant.rate is not null),
+         array_agg(tenant.name) filter (where tenant.full_at > tenant.empty_at),
+         array_agg(tenant.empty_at) filter (where tenant.full_at > tenant.empty_at)
+  into rooms, untils, rated, _overdrawn, _empty_ats
   from (
-    select wanted.place, wanted.rate,
+    select wanted.place, wanted.name, wanted.rate, wanted.full_at, :schema.empty_at_v1(_now, wanted.rate, wanted.burst) as empty_at,
            case when wanted.paused_at is not null then 0
                 when wanted.concurrency is null and wanted.rate is null then null
                 else greatest(0, least(wanted.concurrency - (
@@ -4908,6 +4952,9 @@ begin
       ) as limits
     ) as wanted
   ) as tenant;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'tenant', _overdrawn, _empty_ats);
+  end if;
 end $tenantry$;
 
 -- Takes tokens for the jobs that were just claimed, given by lane.

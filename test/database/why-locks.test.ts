@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { type Session, useSharedDatabase } from '../support/claims.js'
+import { Session, useSharedDatabase } from '../support/claims.js'
 import { useAskedQueues } from '../support/diagnosis.js'
+import { createRole } from '../support/role.js'
 import { until } from '../support/until.js'
 
 const database = useSharedDatabase()
@@ -114,6 +115,27 @@ describe('a row that somebody has locked', () => {
     await asking.run('select * from :schema.why_job_v1($1)', [id])
     expect((await asked.claim()).ids).toEqual([id])
     await asking.run('rollback')
+    await session.run('rollback')
+  })
+
+  test('a role that may only read, in a transaction that may only read, gets the same answer', async () => {
+    const asked = await askedQueue()
+    const [id, free] = [await asked.enqueue(), await asked.enqueue()]
+    const { connectionString } = await createRole(database.schema)
+    const role = new URL(connectionString).username
+    await database.query(`grant usage on schema :schema to ${role}`)
+    await database.query(`grant select on all tables in schema :schema to ${role}`)
+    const reader = new Session(await database.schema.connect({ connectionString }), database)
+    const session = await database.session()
+    await session.run('begin')
+    await session.run('select from :schema.job where id = $1 for update', [id])
+    for (const access of ['write', 'only']) {
+      await reader.run(`begin read ${access}`)
+      const rules = []
+      for (const job of [id, free]) rules.push((await reader.run('select rule from :schema.why_job_v1($1)', [job]))[0])
+      expect(rules).toEqual([{ rule: 'row_locked' }, { rule: 'turns' }])
+      await reader.run('rollback')
+    }
     await session.run('rollback')
   })
 
