@@ -44,9 +44,9 @@ export function explain(reason: Reason): string {
     case 'tenant_rate':
       return explainRate(reason)
     case 'slots_busy':
-      return `All ${counted(reason.slots, 'slot')} of the ${counted(reason.workers, 'worker')} that know kind ${named(reason.kind)} are busy. ${explainTurns(reason)}`
+      return `${busyWords(reason)} ${explainTurns(reason)}`
     case 'turns':
-      return `${explainTurns(reason)} ${counted(reason.busy, 'slot')} of ${reason.slots} are busy.`
+      return `${explainTurns(reason)} ${reason.busy} of ${counted(reason.slots, 'slot')} ${reason.busy === 1 ? 'is' : 'are'} busy.`
     case 'next':
       return `Nothing holds job ${reason.job} back: it is the next of its queue, and the next claim takes it.`
     default:
@@ -96,7 +96,10 @@ function explainNoWorker({ queue, kind, workers, knownKinds, lastSeenAt }: Of<'n
 function explainKey(reason: Of<'key_limit'> | Of<'key_retry'> | Of<'key_rate'>): string {
   const key = named(reason.key)
   if (reason.rule === 'key_rate') {
-    const others = reason.before > 0 ? ` ${counted(reason.before, 'job')} of the key come first.` : ''
+    const others =
+      reason.before > 0
+        ? ` ${counted(reason.before, 'job')} of the key ${reason.before === 1 ? 'comes' : 'come'} first.`
+        : ''
     return `Key ${key} has used up its rate of ${reason.perSecond} a second; the token for this job is due in ${duration(reason.tokenMs)}.${others}`
   }
   if (reason.rule === 'key_retry') {
@@ -106,7 +109,10 @@ function explainKey(reason: Of<'key_limit'> | Of<'key_retry'> | Of<'key_rate'>):
   if (reason.limit === 0) return `The limit of key ${key} is 0, which lets none of its jobs start.`
   const holders = reason.holders.map(({ job, state }) => `${job} (${state})`).join(', ')
   const held = holders ? ` It is held by job ${holders}.` : ''
-  const before = reason.before > 0 ? ` ${counted(reason.before, 'job')} of the key come first.` : ''
+  const before =
+    reason.before > 0
+      ? ` ${counted(reason.before, 'job')} of the key ${reason.before === 1 ? 'comes' : 'come'} first.`
+      : ''
   const limit = reason.limit === 1 ? 'one job at a time' : `${reason.limit} jobs at a time`
   return `Key ${key} allows ${limit}.${held}${before}`
 }
@@ -121,6 +127,11 @@ function explainLimit(reason: Of<'queue_limit'> | Of<'kind_limit'> | Of<'tenant_
 function explainRate(reason: Of<'queue_rate'> | Of<'kind_rate'> | Of<'tenant_rate'>): string {
   const { perSecond, burst, tokenMs } = reason
   return `${capital(subjectOf(reason))} has used up its rate of ${perSecond} a second (burst ${burst}); the next token is due in ${duration(tokenMs)}.`
+}
+
+function busyWords({ slots, workers, kind }: Of<'slots_busy'>): string {
+  const whose = workers === 1 ? 'the one worker that knows' : `the ${workers} workers that know`
+  return `${slots === 1 ? 'The only slot' : `All ${counted(slots, 'slot')}`} of ${whose} kind ${named(kind)} ${slots === 1 ? 'is' : 'are'} busy.`
 }
 
 function explainTurns(reason: Of<'slots_busy'> | Of<'turns'> | Of<'next'>): string {

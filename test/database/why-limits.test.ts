@@ -24,7 +24,7 @@ describe('keys', () => {
     })
     const why = await asked.why(third)
     expect(why.explanation).toBe(
-      `Key "k" allows one job at a time. It is held by job ${first} (running). 1 job of the key come first.`,
+      `Key "k" allows one job at a time. It is held by job ${first} (running). 1 job of the key comes first.`,
     )
     expect(why.remedies.map(({ call }) => call)).toEqual([
       undefined,

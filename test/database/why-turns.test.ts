@@ -69,7 +69,7 @@ describe('turns of a fair queue', () => {
     const why = await asked.why(mine[2] ?? '')
     expect(why).toMatchObject({ rule: 'turns', ownBefore: 2, tenantsBefore: 2 })
     expect(why.explanation).toMatch(
-      /^At most \d+ jobs start before job \d+: 2 of the same tenant, and those of 2 other tenants\. 0 slots of 100 are busy\.$/,
+      /^At most \d+ jobs start before job \d+: 2 of the same tenant, and those of 2 other tenants\. 0 of 100 slots are busy\.$/,
     )
     expect(await claimsBefore(asked, mine[2] ?? '')).toBe(jobsBefore(why))
   })
@@ -152,7 +152,7 @@ describe('slots', () => {
     const why = await asked.whyTenant('acme')
     expect(why).toMatchObject({ rule: 'slots_busy', slots: 2, busy: 2, workers: 1, ownBefore: 0 })
     expect(why.explanation).toMatch(
-      /^All 2 slots of the 1 worker that know kind "send-invoice" are busy\. Job \d+ is the next one\.$/,
+      /^All 2 slots of the one worker that knows kind "send-invoice" are busy\. Job \d+ is the next one\.$/,
     )
     expect(why.remedies[0]?.sentence).toContain('more slots')
     await asked.queue.settle(claim)
