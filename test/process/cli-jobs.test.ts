@@ -77,8 +77,6 @@ describe('enqueue', () => {
     [['jobs', 'show', '42'], 1, 'there is no job 42'],
     [['jobs', 'show', '1; drop table job'], 78, 'the decimal string that enqueue returned'],
     [['jobs', 'cancel', '42'], 1, 'job 42 does not wait'],
-    [['queues', 'set', 'default'], 2, 'nothing to set; give --strategy, --history or both'],
-    [['queues', 'set', 'default', '--strategy', 'lifo'], 2, 'Allowed choices are fair, fifo, round-robin.'],
   ] as const)('refuses %j with %i and says why', async (args, exitCode, complaint) => {
     const { run } = await commandLine()
     const ended = await run(args)
@@ -107,14 +105,5 @@ describe('jobs', () => {
       errors: [{ message: 'by hand' }],
     })
     expect(await run(['jobs', 'cancel', id])).toMatchObject({ exitCode: 1 })
-  })
-})
-
-describe('queues', () => {
-  it('sets one thing and leaves the other as it is', async () => {
-    const { run, parsed } = await commandLine()
-    await run(['queues', 'set', 'mail', '--strategy', 'fifo'])
-    const settings = await parsed(run(['queues', 'set', 'mail', '--history', 'none', '--json']))
-    expect(settings).toEqual({ name: 'mail', strategy: 'fifo', history: 'none' })
   })
 })
