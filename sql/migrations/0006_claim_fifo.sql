@@ -58,10 +58,12 @@ create function :schema.take_oldest_v1(_queue text, _lease_id uuid, _kinds text[
 language plpgsql
 as $tenantry$
 declare
+  -- Not when the statement began: it may have waited for the queue's lock, and rates count from here.
+  _now timestamptz := clock_timestamp();
   _claimed integer;
 begin
   update :schema.job
-  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = statement_timestamp()
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
   where job.ctid = any (array(
     select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)

@@ -15,7 +15,8 @@ create function :schema.admit_v1(_queue text, _keys text[]) returns void
 language plpgsql
 as $tenantry$
 declare
-  _now timestamptz := clock_timestamp();
+  -- Not later than the time that the claim notes for the jobs that it starts, or a token would be used before it has come.
+  _now timestamptz := statement_timestamp();
   _settings :schema.queue;
   _known text[];
   _strict boolean[];
@@ -23,18 +24,22 @@ declare
   _targets integer[];
   _ids bigint[];
   _taken_back integer;
+  _overdrawn text[];
+  _empty_ats timestamptz[];
   _kinds text[];
   _tenants text[];
   _order_ats timestamptz[];
 begin
   select queue.* into _settings from :schema.queue where queue.name = _queue;
   select array_agg(wanted.key), array_agg(wanted.slots = 1), array_agg(use.available),
-         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens)))
-  into _known, _strict, _available, _targets
+         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens))),
+         array_agg(wanted.key) filter (where wanted.full_at > wanted.empty_at), array_agg(wanted.empty_at) filter (where wanted.full_at > wanted.empty_at)
+  into _known, _strict, _available, _targets, _overdrawn, _empty_ats
   from (
-    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots,
+    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots, bucket.full_at,
            :schema.tokens_v1(bucket.full_at, _now, coalesce(key.rate_per_second, _settings.key_rate_per_second),
-             coalesce(key.burst, _settings.key_burst)) as tokens
+             coalesce(key.burst, _settings.key_burst)) as tokens,
+           :schema.empty_at_v1(_now, coalesce(key.rate_per_second, _settings.key_rate_per_second), coalesce(key.burst, _settings.key_burst)) as empty_at
     from unnest(_keys) as given (key)
     left join :schema.key on key.queue = _queue and key.key = given.key
     left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
@@ -51,6 +56,9 @@ begin
   where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
   if _known is null then
     return;
+  end if;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'key', _overdrawn, _empty_ats);
   end if;
 
   -- The last of those that are too many, the first of those for which there is room. Looks without locking, so that a row that
@@ -118,7 +126,7 @@ as $tenantry$
 begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
-         greatest(_now, coalesce(bucket.full_at, _now) - (rated.burst - 1 - use.available) / rated.rate * interval '1 second')
+         :schema.token_at_v1(bucket.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
   from unnest(_keys) as given (key)
   left join :schema.queue on queue.name = _queue
   left join :schema.key on key.queue = _queue and key.key = given.key

@@ -21,6 +21,26 @@ as $tenantry$
               else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
 $tenantry$;
 
+-- When an empty bucket will be full.
+create function :schema.empty_at_v1(_now timestamptz, _rate double precision, _burst integer) returns timestamptz
+language sql immutable
+as $tenantry$
+  select _now + _burst / _rate * interval '1 second'
+$tenantry$;
+
+-- Makes the buckets empty, where they are more than that: after a rate was raised, or a burst lowered, what was taken before would
+-- be filled up at the new rate for as long as at the old one. A tenant with one job a day would wait for the rest of the day.
+create function :schema.empty_v1(_queue text, _scope text, _names text[], _empty_ats timestamptz[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.bucket
+  set full_at = given.empty_at
+  from unnest(_names, _empty_ats) as given (name, empty_at)
+  -- Some more is left to rounding.
+  where bucket.queue = _queue and bucket.scope = _scope and bucket.name = given.name and bucket.full_at > given.empty_at + interval '10 milliseconds';
+end $tenantry$;
+
 -- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
 create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
 language sql immutable
@@ -41,6 +61,8 @@ declare
   _settings :schema.queue;
   _full_at timestamptz;
   _tokens integer;
+  _overdrawn text[];
+  _empty_ats timestamptz[];
 begin
   kinds := _kinds;
   room := _count;
@@ -71,6 +93,9 @@ begin
     if _tokens < _count then
       next_at := :schema.token_at_v1(_full_at, _now, _settings.rate_per_second, _settings.burst, _tokens + 1);
     end if;
+    if _full_at > :schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst) then
+      perform :schema.empty_v1(_queue, 'queue', array[''], array[:schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst)]);
+    end if;
   end if;
   if not exists (select from :schema.kind where kind.queue = _queue) then
     return;
@@ -80,10 +105,13 @@ begin
          array_agg(capped.room) filter (where capped.room is null or capped.room > 0),
          rated or coalesce(bool_or(capped.rate_per_second is not null), false),
          least(next_at, min(:schema.token_at_v1(capped.full_at, _now, capped.rate_per_second, capped.burst, capped.tokens + 1))
-           filter (where capped.paused_at is null and capped.tokens < _count))
-  into kinds, rooms, rated, next_at
+           filter (where capped.paused_at is null and capped.tokens < _count)),
+         array_agg(capped.kind) filter (where capped.full_at > capped.empty_at),
+         array_agg(capped.empty_at) filter (where capped.full_at > capped.empty_at)
+  into kinds, rooms, rated, next_at, _overdrawn, _empty_ats
   from (
     select wanted.kind, kind.paused_at, kind.rate_per_second, kind.burst, bucket.full_at,
+           :schema.empty_at_v1(_now, kind.rate_per_second, kind.burst) as empty_at,
            case when kind.rate_per_second is not null
                 then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end as tokens,
            case when kind.paused_at is not null then 0
@@ -102,6 +130,9 @@ begin
     ) as counted on counted.kind = wanted.kind
     cross join lateral (select coalesce(counted.jobs, 0) as jobs) as running
   ) as capped;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'kind', _overdrawn, _empty_ats);
+  end if;
   kinds := coalesce(kinds, '{}');
 end $tenantry$;
 
@@ -109,7 +140,7 @@ end $tenantry$;
 create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
 language sql immutable
 as $tenantry$
-  select greatest(_now, coalesce(_full_at, _now) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
+  select greatest(_now, least(coalesce(_full_at, _now), :schema.empty_at_v1(_now, _rate, _burst)) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
 $tenantry$;
 
 -- What each of these tenants may start now. Null where nothing limits it; where 0, until when: infinity for a slot or a resume.
@@ -118,13 +149,18 @@ create function :schema.rooms_v1(
 )
 language plpgsql
 as $tenantry$
+declare
+  _overdrawn text[];
+  _empty_ats timestamptz[];
 begin
   select array_agg(tenant.room order by tenant.place),
          array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
-         bool_or(tenant.rate is not null)
-  into rooms, untils, rated
+         bool_or(tenant.rate is not null),
+         array_agg(tenant.name) filter (where tenant.full_at > tenant.empty_at),
+         array_agg(tenant.empty_at) filter (where tenant.full_at > tenant.empty_at)
+  into rooms, untils, rated, _overdrawn, _empty_ats
   from (
-    select wanted.place, wanted.rate,
+    select wanted.place, wanted.name, wanted.rate, wanted.full_at, :schema.empty_at_v1(_now, wanted.rate, wanted.burst) as empty_at,
            case when wanted.paused_at is not null then 0
                 when wanted.concurrency is null and wanted.rate is null then null
                 else greatest(0, least(wanted.concurrency - (
@@ -150,6 +186,9 @@ begin
       ) as limits
     ) as wanted
   ) as tenant;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'tenant', _overdrawn, _empty_ats);
+  end if;
 end $tenantry$;
 
 -- Takes tokens for the jobs that were just claimed, given by lane.
