@@ -10,8 +10,9 @@
 --             another one, which waits for rows that are held, until one finds nothing: what was promoted or admitted meanwhile is
 --             found, and what started meanwhile is left alone. Jobs that are enqueued after the beginning are not looked at.
 
--- Serves walking along, and counting, what waits for a key. `attempt >= 0`: see job_fifo.
-create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and attempt >= 0;
+-- Serves walking along, and counting, what waits for a key, and nothing else: its statements say `max_attempts > 0`, and those here
+-- do not say `attempt >= 0`, so that each is served by one index whatever the statistics say (see job_fifo).
+create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and max_attempts > 0;
 
 -- The kinds of a queue of which jobs wait, one probe each.
 create function :schema.kinds_waiting_v1(_queue text) returns text[]
@@ -20,6 +21,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $tenantry$
 begin
@@ -31,9 +33,9 @@ begin
         (select job.kind from :schema.job
          where job.queue = _queue and job.state = 'available' and job.kind > hop.kind order by job.kind limit 1),
         (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 and job.kind > hop.kind order by job.kind limit 1),
+         where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 and job.kind > hop.kind order by job.kind limit 1),
         (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'scheduled' and job.attempt >= 0 and job.kind > hop.kind order by job.kind limit 1))
+         where job.queue = _queue and job.state = 'scheduled' and job.kind > hop.kind order by job.kind limit 1))
       from hop
       where hop.kind is not null
     )
@@ -60,9 +62,9 @@ begin
       select count(*) from (
         select from (select from :schema.job where job.queue = _queue and job.state = 'available' limit _most) as available
         union all
-        select from (select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 limit _most) as blocked
+        select from (select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
         union all
-        select from (select from :schema.job where job.queue = _queue and job.state = 'scheduled' and job.attempt >= 0 limit _most) as scheduled
+        select from (select from :schema.job where job.queue = _queue and job.state = 'scheduled' limit _most) as scheduled
         limit _most
       ) as waiting);
   end if;
@@ -74,10 +76,10 @@ begin
           select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' limit _most) as available
         union all
         select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'blocked' and job.attempt >= 0 limit _most) as blocked
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
         union all
         select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 limit _most) as scheduled
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' limit _most) as scheduled
         limit _most
       ) as waiting);
   end if;
@@ -89,7 +91,7 @@ begin
       union all
       select from unnest(_kinds) as wanted (kind) cross join lateral (
         select from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'blocked' and job.attempt >= 0 limit _most) as blocked
+        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
       union all
       select from unnest(_kinds) as wanted (kind) cross join lateral (
         select from :schema.job
@@ -244,7 +246,7 @@ begin
   _waits := cursor ->> 'waits';
   _found_before := cursor ->> 'found';
   while _max_id is not null loop
-    _is := format('job.queue = $1 and job.state = %L and job.attempt >= 0', _states[_state]);
+    _is := format('job.queue = $1 and job.state = %L', _states[_state]) || case _state when 2 then ' and job.max_attempts > 0' else '' end;
     _order := case _state when 1 then 'job.run_at' else 'job.order_at' end;
     if _at_kind is null then
       if _kind is not null then

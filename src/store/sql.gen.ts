@@ -271,7 +271,7 @@ comment on column :schema.ring.ready is 'Whether the lane is believed to have av
 comment on column :schema.ring.parked_at is 'Since when the lane is parked: it may have jobs, and its tenant is paused or at a limit.';
 comment on column :schema.ring.parked_until is 'When its tenant has a token again; infinity when it waits for a slot or to be resumed, which a notice tells.';
 comment on column :schema.ring.entered_at is 'When the lane last became ready.';
-comment on column :schema.ring.served_at is 'When a claim last took from the lane.';
+comment on column :schema.ring.served_at is 'When a claim last charged the lane: it served its tenant.';
 comment on column :schema.ring.seconds is 'How long a job of the lane is expected to run, learned from those that have.';
 comment on column :schema.ring.head_at is 'With head_id: where in the order of the lane the next claim starts to look, so that it need not step over the index entries of what is gone.';
 
@@ -1580,10 +1580,12 @@ create function :schema.take_oldest_v1(_queue text, _lease_id uuid, _kinds text[
 language plpgsql
 as $tenantry$
 declare
+  -- Not when the statement began: it may have waited for the queue's lock, and rates count from here.
+  _now timestamptz := clock_timestamp();
   _claimed integer;
 begin
   update :schema.job
-  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = statement_timestamp()
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
   where job.ctid = any (array(
     select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)
@@ -2409,7 +2411,8 @@ create function :schema.admit_v1(_queue text, _keys text[]) returns void
 language plpgsql
 as $tenantry$
 declare
-  _now timestamptz := clock_timestamp();
+  -- Not later than the time that the claim notes for the jobs that it starts, or a token would be used before it has come.
+  _now timestamptz := statement_timestamp();
   _settings :schema.queue;
   _known text[];
   _strict boolean[];
@@ -2519,7 +2522,7 @@ as $tenantry$
 begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
-         :schema.token_at_v1(bucket.full_at, _now, rated.rate, rated.burst, use.available + 1)
+         :schema.token_at_v1(bucket.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
   from unnest(_keys) as given (key)
   left join :schema.queue on queue.name = _queue
   left join :schema.key on key.queue = _queue and key.key = given.key
@@ -3255,8 +3258,9 @@ comment on function :schema.resume(text, jsonb) is 'Ends a pause.';
 --             another one, which waits for rows that are held, until one finds nothing: what was promoted or admitted meanwhile is
 --             found, and what started meanwhile is left alone. Jobs that are enqueued after the beginning are not looked at.
 
--- Serves walking along, and counting, what waits for a key. \`attempt >= 0\`: see job_fifo.
-create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and attempt >= 0;
+-- Serves walking along, and counting, what waits for a key, and nothing else: its statements say \`max_attempts > 0\`, and those here
+-- do not say \`attempt >= 0\`, so that each is served by one index whatever the statistics say (see job_fifo).
+create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and max_attempts > 0;
 
 -- The kinds of a queue of which jobs wait, one probe each.
 create function :schema.kinds_waiting_v1(_queue text) returns text[]
@@ -3265,6 +3269,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $tenantry$
 begin
@@ -3276,9 +3281,9 @@ begin
         (select job.kind from :schema.job
          where job.queue = _queue and job.state = 'available' and job.kind > hop.kind order by job.kind limit 1),
         (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 and job.kind > hop.kind order by job.kind limit 1),
+         where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 and job.kind > hop.kind order by job.kind limit 1),
         (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'scheduled' and job.attempt >= 0 and job.kind > hop.kind order by job.kind limit 1))
+         where job.queue = _queue and job.state = 'scheduled' and job.kind > hop.kind order by job.kind limit 1))
       from hop
       where hop.kind is not null
     )
@@ -3305,9 +3310,9 @@ begin
       select count(*) from (
         select from (select from :schema.job where job.queue = _queue and job.state = 'available' limit _most) as available
         union all
-        select from (select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 limit _most) as blocked
+        select from (select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
         union all
-        select from (select from :schema.job where job.queue = _queue and job.state = 'scheduled' and job.attempt >= 0 limit _most) as scheduled
+        select from (select from :schema.job where job.queue = _queue and job.state = 'scheduled' limit _most) as scheduled
         limit _most
       ) as waiting);
   end if;
@@ -3319,10 +3324,10 @@ begin
           select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' limit _most) as available
         union all
         select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'blocked' and job.attempt >= 0 limit _most) as blocked
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
         union all
         select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 limit _most) as scheduled
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' limit _most) as scheduled
         limit _most
       ) as waiting);
   end if;
@@ -3334,7 +3339,7 @@ begin
       union all
       select from unnest(_kinds) as wanted (kind) cross join lateral (
         select from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'blocked' and job.attempt >= 0 limit _most) as blocked
+        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
       union all
       select from unnest(_kinds) as wanted (kind) cross join lateral (
         select from :schema.job
@@ -3489,7 +3494,7 @@ begin
   _waits := cursor ->> 'waits';
   _found_before := cursor ->> 'found';
   while _max_id is not null loop
-    _is := format('job.queue = $1 and job.state = %L and job.attempt >= 0', _states[_state]);
+    _is := format('job.queue = $1 and job.state = %L', _states[_state]) || case _state when 2 then ' and job.max_attempts > 0' else '' end;
     _order := case _state when 1 then 'job.run_at' else 'job.order_at' end;
     if _at_kind is null then
       if _kind is not null then
@@ -5706,6 +5711,20 @@ begin
   left join passed_over on passed_over.tenant = owner.tenant;
 end $tenantry$;
 
+-- How many jobs of each tenant run: by way of the leases, whatever the planner believes of the jobs.
+create function :schema.running_v1(_queue text) returns table (tenant text, jobs bigint)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_nestloop = on
+set jit = off
+as $tenantry$
+begin
+  return query
+  select running_job.tenant, count(*) from :schema.running_job where running_job.queue = _queue group by running_job.tenant;
+end $tenantry$;
+
 -- The tenants of a queue that have jobs, settings, or were served in the last _minutes full minutes and the current one. What waits is counted
 -- up to about _budget jobs in all.
 create function :schema.tenants_v1(_queue text, _budget integer default 500000, _minutes integer default 5) returns table (
@@ -5743,9 +5762,7 @@ begin
     select * from :schema.received_v1(_queue, date_trunc('minute', _now) - _minutes * interval '1 minute')
   ),
   standing as materialized (select * from :schema.standing_v1(_queue)),
-  running as materialized (
-    select job.tenant, count(*) as jobs from :schema.running_job as job where job.queue = _queue group by job.tenant
-  ),
+  running as materialized (select * from :schema.running_v1(_queue)),
   own as materialized (select * from :schema.tenant where tenant.queue = _queue),
   known as (
     select backlog.tenant from backlog
@@ -5856,6 +5873,12 @@ begin
     select next.queue from running cross join lateral (
       select lease.queue from :schema.lease where lease.queue > running.name order by lease.queue limit 1) as next
   ),
+  configured (name) as (
+    (select tenant.queue from :schema.tenant order by tenant.queue limit 1)
+    union all
+    select next.queue from configured cross join lateral (
+      select tenant.queue from :schema.tenant where tenant.queue > configured.name order by tenant.queue limit 1) as next
+  ),
   blocked (name) as (
     (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)
     union all
@@ -5868,7 +5891,7 @@ begin
   union select running.name from running
   union select blocked.name from blocked
   union select queue.name from :schema.queue
-  union select tenant.queue from (select distinct tenant.queue from :schema.tenant) as tenant
+  union select configured.name from configured
   union select unnest(worker.queues) from :schema.worker where worker.seen_at > clock_timestamp() - interval '1 minute'
   union select distinct worker_window.queue from :schema.worker_window;
 end $tenantry$;
