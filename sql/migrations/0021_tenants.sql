@@ -411,6 +411,20 @@ begin
   left join passed_over on passed_over.tenant = owner.tenant;
 end $tenantry$;
 
+-- How many jobs of each tenant run: by way of the leases, whatever the planner believes of the jobs.
+create function :schema.running_v1(_queue text) returns table (tenant text, jobs bigint)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_nestloop = on
+set jit = off
+as $tenantry$
+begin
+  return query
+  select running_job.tenant, count(*) from :schema.running_job where running_job.queue = _queue group by running_job.tenant;
+end $tenantry$;
+
 -- The tenants of a queue that have jobs, settings, or were served in the last _minutes full minutes and the current one. What waits is counted
 -- up to about _budget jobs in all.
 create function :schema.tenants_v1(_queue text, _budget integer default 500000, _minutes integer default 5) returns table (
@@ -448,9 +462,7 @@ begin
     select * from :schema.received_v1(_queue, date_trunc('minute', _now) - _minutes * interval '1 minute')
   ),
   standing as materialized (select * from :schema.standing_v1(_queue)),
-  running as materialized (
-    select job.tenant, count(*) as jobs from :schema.running_job as job where job.queue = _queue group by job.tenant
-  ),
+  running as materialized (select * from :schema.running_v1(_queue)),
   own as materialized (select * from :schema.tenant where tenant.queue = _queue),
   known as (
     select backlog.tenant from backlog
@@ -561,6 +573,12 @@ begin
     select next.queue from running cross join lateral (
       select lease.queue from :schema.lease where lease.queue > running.name order by lease.queue limit 1) as next
   ),
+  configured (name) as (
+    (select tenant.queue from :schema.tenant order by tenant.queue limit 1)
+    union all
+    select next.queue from configured cross join lateral (
+      select tenant.queue from :schema.tenant where tenant.queue > configured.name order by tenant.queue limit 1) as next
+  ),
   blocked (name) as (
     (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)
     union all
@@ -573,7 +591,7 @@ begin
   union select running.name from running
   union select blocked.name from blocked
   union select queue.name from :schema.queue
-  union select tenant.queue from (select distinct tenant.queue from :schema.tenant) as tenant
+  union select configured.name from configured
   union select unnest(worker.queues) from :schema.worker where worker.seen_at > clock_timestamp() - interval '1 minute'
   union select distinct worker_window.queue from :schema.worker_window;
 end $tenantry$;
