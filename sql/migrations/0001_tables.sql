@@ -267,7 +267,7 @@ comment on column :schema.ring.ready is 'Whether the lane is believed to have av
 comment on column :schema.ring.parked_at is 'Since when the lane is parked: it may have jobs, and its tenant is paused or at a limit.';
 comment on column :schema.ring.parked_until is 'When its tenant has a token again; infinity when it waits for a slot or to be resumed, which a notice tells.';
 comment on column :schema.ring.entered_at is 'When the lane last became ready.';
-comment on column :schema.ring.served_at is 'When a claim last took from the lane.';
+comment on column :schema.ring.served_at is 'When a claim last charged the lane: it served its tenant.';
 comment on column :schema.ring.seconds is 'How long a job of the lane is expected to run, learned from those that have.';
 comment on column :schema.ring.head_at is 'With head_id: where in the order of the lane the next claim starts to look, so that it need not step over the index entries of what is gone.';
 

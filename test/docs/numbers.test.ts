@@ -44,7 +44,13 @@ const NUMBERS: readonly (readonly [string, string, RegExp, string, (found: strin
     'docs/operations.md',
     (n) => `discarded ones for ${n}`,
   ],
-  ['the days ahead', store, /HISTORY_DAYS_AHEAD = (\d+)/, 'docs/operations.md', (n) => `${n} days ahead`],
+  [
+    'the days ahead',
+    textOf('src/limits.ts'),
+    /HISTORY_DAYS_AHEAD = (\d+)/,
+    'docs/operations.md',
+    (n) => `${n} days ahead`,
+  ],
   [
     'the attempts of a job',
     textOf('src/job/define-job.ts'),
