@@ -162,9 +162,11 @@ begin
   return least(300000, greatest(1000, 1000 * _excess * 2 * _seconds / _running))::integer;
 end $tenantry$;
 
--- Refuses a batch of jobs where it would bring what waits over a quota: SQLSTATE TQ001, with the particulars as JSON.
+-- Refuses a batch of jobs where it would bring what waits over a quota: SQLSTATE TQ001, with the particulars as JSON. With the rights
+-- of its owner, since a role that only enqueues may not read what it must count; it tells no more than counts.
 create function :schema.check_quota_v1(_queues text[], _tenants text[]) returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -229,6 +231,8 @@ declare
   _max_id bigint;
   _waits boolean;
   _found_before integer;
+  -- Text, because the condition must name the state for the planner to see which index serves it.
+  _job text := format('%I.job', :schema_literal);
   _is text;
   _order text;
   _picked bigint[];
@@ -252,7 +256,7 @@ begin
       if _kind is not null then
         _at_kind := _kind;
       else
-        execute format('select job.kind from :schema.job where %s order by job.kind limit 1', _is) into _at_kind using _queue;
+        execute format('select job.kind from %s where %s order by job.kind limit 1', _job, _is) into _at_kind using _queue;
       end if;
       _id := null;
     end if;
@@ -261,12 +265,12 @@ begin
         'select array_agg(waiting.id order by waiting.place), (array_agg(waiting.tenant order by waiting.place desc))[1], '
         '  (array_agg(waiting.at order by waiting.place desc))[1], (array_agg(waiting.id order by waiting.place desc))[1] '
         'from (select next.*, row_number() over () as place from ('
-        '  select job.id, job.tenant, %2$s as at from :schema.job where %1$s and job.kind = $2 %3$s %4$s and job.id <= $3'
+        '  select job.id, job.tenant, %2$s as at from %6$s where %1$s and job.kind = $2 %3$s %4$s and job.id <= $3'
         '  order by job.tenant, %2$s, job.id limit $4 for no key update %5$s) as next) as waiting',
         _is, _order,
         case when _tenant is not null then 'and job.tenant = $5' end,
         case when _id is not null then format('and (job.tenant, %s, job.id) > ($6, $7, $8)', _order) end,
-        case when not _waits then 'skip locked' end)
+        case when not _waits then 'skip locked' end, _job)
       into _picked, _tenant_at, _order_at, _id
       using _queue, _at_kind, _max_id, _limit - cardinality(ids), _tenant, _tenant_at, _order_at, _id;
       ids := ids || coalesce(_picked, '{}');
@@ -278,7 +282,7 @@ begin
     end if;
     -- The range is through: the next kind, the next state, or the next walk.
     if _at_kind is not null and _kind is null then
-      execute format('select job.kind from :schema.job where %s and job.kind > $2 order by job.kind limit 1', _is) into _at_kind using _queue, _at_kind;
+      execute format('select job.kind from %s where %s and job.kind > $2 order by job.kind limit 1', _job, _is) into _at_kind using _queue, _at_kind;
     else
       _at_kind := null;
     end if;

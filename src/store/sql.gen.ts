@@ -5659,8 +5659,8 @@ end $tenantry$;
 -- that charges time) of its own weight. Starved: it has a ready lane, and more than a second after that became ready or was last
 -- served, a claim served another tenant of the same kind and parent whose turn began at a larger pass. No claim does that: see
 -- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 63 jobs. Where time is
--- charged, the correction of an estimate raises a pass as well, until the next claim: so there it is not a second but a minute.
-create function :schema.standing_v1(_queue text) returns table (
+-- charged, the correction of an estimate raises a pass as well, until the next claim: so there it is not a second but a minute, unless _grace says otherwise.
+create function :schema.standing_v1(_queue text, _grace interval default null) returns table (
   tenant text, pass double precision, lag double precision, parked boolean, starved boolean
 )
 language plpgsql
@@ -5703,7 +5703,7 @@ begin
   ),
   passed_over as (
     select distinct compared.tenant from compared
-    where compared.is_lane and compared.beyond_served_at > compared.since + case _charge when 'time' then interval '1 minute' else interval '1 second' end
+    where compared.is_lane and compared.beyond_served_at > compared.since + coalesce(_grace, case _charge when 'time' then interval '1 minute' else interval '1 second' end)
   ),
   owner as (
     select lane.tenant, lane.grp, lane.weight, bool_or(lane.parked) as parked, bool_or(lane.ready) as ready,

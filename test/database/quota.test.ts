@@ -159,3 +159,30 @@ test('an enqueue in SQL is refused with a code and particulars of its own', asyn
     retry_after_ms: 300_000,
   })
 })
+
+test('a role that may only enqueue is held to quotas too, though it may not read what is counted', async () => {
+  const { schema, quoted } = database.schema
+  const queue = database.queue()
+  await database.admin.configureQueue(queue.name, { quota: 1 })
+  const role = `enqueuer_${schema}`
+  const session = await database.session()
+  const enqueue = () =>
+    session.run(`select :schema.enqueue('send-invoice', '{}', 'a', jsonb_build_object('queue', $1::text))`, [
+      queue.name,
+    ])
+  await session.run(`create role ${role}`)
+  try {
+    await session.run(`grant usage on schema ${quoted} to ${role}`)
+    await session.run(
+      `grant insert, select (id, queue, kind, tenant, key, state, order_at) on :schema.job to ${role};
+       grant insert on :schema.signal, :schema.notice to ${role};
+       grant select on :schema.queue, :schema.tenant, :schema.ring, :schema.walk, :schema.waiter to ${role}`,
+    )
+    await session.run(`set role ${role}`)
+    await enqueue()
+    expect(await databaseErrorOf(enqueue())).toMatchObject({ code: 'TQ001' })
+    expect(await databaseErrorOf(session.run('select max_attempts from :schema.job'))).toMatchObject({ code: '42501' })
+  } finally {
+    await session.run(`reset role; drop owned by ${role}; drop role ${role}`)
+  }
+})
