@@ -186,18 +186,21 @@ begin
     join :schema.ring as lane on lane.queue = _queue and lane.tenant = served.tenant and lane.kind = _kinds[1];
     return;
   end if;
-  select array_agg(lane.tenant), array_agg(lane.kind), array_agg(lane.jobs), array_agg(lane.head_at), array_agg(lane.head_id)
+  -- In the order of their turns, since the room of a kind is given out in it.
+  select array_agg(lane.tenant order by lane.turn, lane.first_place), array_agg(lane.kind order by lane.turn, lane.first_place),
+         array_agg(lane.jobs order by lane.turn, lane.first_place), array_agg(lane.head_at order by lane.turn, lane.first_place),
+         array_agg(lane.head_id order by lane.turn, lane.first_place)
   into tenants, kinds, quotas, head_ats, head_ids
   from (
-    select head.tenant, head.kind, head.head_at, head.head_id, min(head.place) as first_place, min(head.share) as share,
+    select head.tenant, head.kind, head.head_at, head.head_id, min(head.turn) as turn, min(head.place) as first_place, min(head.share) as share,
            -- An empty lane is looked at all the same, to be found empty.
            greatest(1, count(*) filter (where head.place <= head.share))::integer as jobs
     from (
-      select lane.tenant, lane.kind, lane.head_at, lane.head_id, lane.share,
+      select lane.tenant, lane.kind, lane.head_at, lane.head_id, lane.share, lane.turn,
              row_number() over (partition by lane.tenant order by job.order_at nulls first, job.id) as place
       from (
-        select own.tenant, own.kind, own.head_at, own.head_id, served.share
-        from unnest(_tenants, _shares) as served (tenant, share)
+        select own.tenant, own.kind, own.head_at, own.head_id, served.share, served.turn
+        from unnest(_tenants, _shares) with ordinality as served (tenant, share, turn)
         cross join lateral (
           select ring.tenant, ring.kind, ring.head_at, ring.head_id, ring.ready from :schema.ring
           where ring.queue = _queue and ring.tenant = served.tenant
@@ -390,7 +393,7 @@ begin
         order by ring.pass, ring.tenant
         limit _turns
       ) as lane;
-      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] <= _per_lane then
+      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] < _per_lane then
         _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
         _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _per_lane end, array[cardinality(_tenants)]);
         _lane_tenants := _tenants;
