@@ -5658,7 +5658,8 @@ end $tenantry$;
 -- ungrouped tenants, or among those of its group: so much they get before it is served again, in jobs (or seconds, in a queue
 -- that charges time) of its own weight. Starved: it has a ready lane, and more than a second after that became ready or was last
 -- served, a claim served another tenant of the same kind and parent whose turn began at a larger pass. No claim does that: see
--- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 63 jobs. Where time is
+-- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 64 jobs: one more, since passes are
+-- rounded. Where time is
 -- charged, the correction of an estimate raises a pass as well, until the next claim: so there it is not a second but a minute, unless _grace says otherwise.
 create function :schema.standing_v1(_queue text, _grace interval default null) returns table (
   tenant text, pass double precision, lag double precision, parked boolean, starved boolean
@@ -5680,7 +5681,7 @@ begin
     select ring.tenant, ring.kind, ring.grp, ring.pass, ring.ready, ring.parked_until is not null as parked,
            ring.served_at, greatest(ring.entered_at, ring.served_at) as since, coalesce(tenant.weight, 1) as weight,
            min(ring.pass) over (partition by ring.tenant)
-             - 63 * case _charge when 'time' then coalesce(ring.seconds, walk.seconds, 1) else 1 end / coalesce(tenant.weight, 1) as turn_began
+             - 64 * case _charge when 'time' then coalesce(ring.seconds, walk.seconds, 1) else 1 end / coalesce(tenant.weight, 1) as turn_began
     from :schema.ring
     left join :schema.tenant on tenant.queue = ring.queue and tenant.tenant = ring.tenant
     left join :schema.walk on walk.queue = ring.queue and walk.kind = ring.kind

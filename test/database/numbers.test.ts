@@ -262,7 +262,7 @@ describe('starved', () => {
   })
 
   test.each<[string, Parameters<typeof lane>[1], Parameters<typeof lane>[1]]>([
-    ['the other is within a turn', { pass: 100 }, { pass: 163, servedAgo: 10 }],
+    ['the other is within a turn', { pass: 100 }, { pass: 164, servedAgo: 10 }],
     ['it was served after the other', { pass: 100, servedAgo: 5 }, { pass: 200, servedAgo: 10 }],
     ['it came after the other was served', { pass: 100, enteredAgo: 5 }, { pass: 200, servedAgo: 10 }],
     ['it has nothing ready', { pass: 100, ready: false }, { pass: 200, servedAgo: 10 }],
