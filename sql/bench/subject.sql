@@ -25,9 +25,19 @@ cross join lateral jsonb_populate_record(served.ring, jsonb_build_object('tenant
 -- name: subject_idle_lanes
 select count(*)::text as lanes from :schema.ring where not ring.ready;
 
+-- name: subject_parked_tenants
+-- $1 tenants that may run one job at a time.
+insert into :schema.tenant (queue, tenant, concurrency)
+select 'default', 'parked-' || number, 1 from generate_series(0, $1::integer - 1) as number;
+
+-- name: subject_parked_lanes
+select count(*)::text as lanes from :schema.ring where parked_until is not null;
+
 -- name: subject_count
-select count(*) filter (where state = 'available') as waiting, count(*) filter (where state = 'running') as running
-from :schema.job;
+-- Without those of tenants at their limit, which neither start nor end.
+select count(*) filter (where state in ('available', 'blocked')) as waiting, count(*) filter (where state = 'running') as running
+from :schema.job
+where tenant not like 'parked-%';
 
 -- name: subject_empty
 -- Empties all but the settings.
@@ -37,7 +47,7 @@ begin
     select 'truncate ' || string_agg(class.oid::regclass::text, ', ')
     from pg_class as class
     where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind in ('r', 'p') and not class.relispartition
-      and class.relname not in ('migration', 'queue', 'tenant')
+      and class.relname not in ('migration', 'queue', 'tenant', 'tenant_group', 'kind', 'key')
   );
 end $$;
 
@@ -46,7 +56,7 @@ end $$;
 select class.oid::regclass::text as name
 from pg_class as class
 where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind = 'r' and not class.relispartition
-  and class.relname not in ('migration', 'queue', 'tenant')
+  and class.relname not in ('migration', 'queue', 'tenant', 'tenant_group', 'kind', 'key')
 order by class.relname;
 
 -- name: subject_vacuum_settings

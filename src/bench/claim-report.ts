@@ -47,12 +47,17 @@ export function comparisonTable(comparisons: readonly Comparison[]): TextTable {
     rows: comparisons.map(({ scenario, metric, against, ratio, most, least, met }) => [
       scenario,
       metric,
-      against === 'fifo' ? 'fifo' : `itself in ${against}`,
+      against.startsWith('fifo') ? against : `itself in ${against}`,
       formatted(ratio, 2),
-      most === undefined ? `≥ ${formatted(least, 1)}` : `≤ ${formatted(most, 1)}`,
+      bound({ most, least }),
       verdict(met),
     ]),
   }
+}
+
+function bound({ most, least }: { readonly most?: number | undefined; readonly least?: number | undefined }): string {
+  if (most !== undefined) return `≤ ${formatted(most, 1)}`
+  return least === undefined ? '-' : `≥ ${formatted(least, 1)}`
 }
 
 export function environmentLine({ tenantry, node, postgresql, server, system, cpu, cores }: BenchEnvironment): string {

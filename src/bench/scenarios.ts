@@ -1,4 +1,5 @@
 import type { HistoryMode, Strategy } from '../settings/settings.js'
+import type { Governance } from './governance.js'
 
 /** One situation in which claiming and settling is measured. */
 export interface Scenario {
@@ -22,6 +23,8 @@ export interface Scenario {
   /** Whether each run begins with empty tables. Otherwise they are vacuumed, and filled up behind what is left. */
   readonly fresh: boolean
   readonly strategies: readonly Strategy[]
+  /** Settings that make the claim look at more than the ring. */
+  readonly governance?: Governance
   readonly targets: readonly Target[]
 }
 
@@ -29,11 +32,11 @@ export interface Scenario {
 export const METRICS = ['serverUsPerJob', 'walBytesPerJob', 'buffersPerJob', 'jobsPerSecond'] as const
 export type Metric = (typeof METRICS)[number]
 
-/** What the fair strategy has to reach, as a ratio of medians. */
+/** What the fair strategy has to reach, as a ratio of medians. Without a bound it is only reported. */
 export interface Target {
   readonly metric: Metric
-  /** FIFO in the same scenario, or itself in another one. */
-  readonly against: 'fifo' | { readonly scenario: string }
+  /** FIFO in the same scenario, or in another one itself or FIFO. */
+  readonly against: 'fifo' | { readonly scenario: string; readonly strategy?: 'fifo' }
   readonly most?: number
   readonly least?: number
 }
@@ -102,11 +105,69 @@ const likeItself = (scenario: Scenario): readonly Target[] => [
   { metric: 'serverUsPerJob', against: { scenario: scenario.name }, most: 1.3 },
 ]
 
+/** What settings cost: a drain that has them, beside the same without. `most` is for the ratio to FIFO. */
+function governed(name: string, base: Scenario, governance: Governance, most?: number): Scenario {
+  return {
+    ...base,
+    name,
+    strategies: ['fair'],
+    governance,
+    targets: [
+      { metric: 'serverUsPerJob', against: { scenario: base.name } },
+      { metric: 'serverUsPerJob', against: { scenario: base.name, strategy: 'fifo' }, ...(most && { most }) },
+    ],
+  }
+}
+
+const TENANTS_11 = drain(11, 1.5)
+const TENANTS_1000 = drain(1_000, 1.5)
+
+/** Of everything, far more than there is. */
+const PLENTY = MILLION
+const RATE = { limit: PLENTY, burst: PLENTY }
+
+const GOVERNED_11: readonly Scenario[] = [
+  governed('weights-11', TENANTS_11, { weights: [1, 2, 3, 0.5, 5, 1.5, 8, 0.7, 10, 4, 2.5] }, 1.5),
+  governed('limits-11', TENANTS_11, {
+    queue: { concurrency: PLENTY, tenantConcurrency: PLENTY },
+    kind: { concurrency: PLENTY },
+  }),
+  governed('rates-11', TENANTS_11, { queue: { rate: RATE, tenantRate: RATE }, kind: { rate: RATE } }),
+  governed('time-11', TENANTS_11, { queue: { charge: 'time' } }),
+  governed('keys-11', TENANTS_11, { keyed: true }),
+]
+
+const GOVERNED_1000: readonly Scenario[] = [
+  governed('weights-1000', TENANTS_1000, { weights: [1, 2, 3, 0.5, 5, 1.5, 8, 0.7, 10, 4, 2.5] }, 1.5),
+  governed('groups-100', TENANTS_1000, { groups: 100 }, 1.5),
+  governed('groups-1', TENANTS_1000, { groups: 1 }, 1.5),
+]
+
+/** How many jobs each tenant at its limit has behind the one that runs. */
+const PARKED_BACKLOG = 20
+
+function parked(tenants: number, targets: readonly Target[]): Scenario {
+  return {
+    ...BACKLOG_10K,
+    name: `parked-${tenants}`,
+    strategies: ['fair'],
+    governance: { parked: { tenants, backlog: PARKED_BACKLOG } },
+    targets,
+  }
+}
+
+/** As cheap as without them: what is parked costs a claim nothing. */
+function parkedTo(base: Scenario, tenants: number): Scenario {
+  return parked(tenants, [{ metric: 'serverUsPerJob', against: { scenario: base.name }, most: 1.1 }])
+}
+
+const PARKED_0 = parked(0, [])
+
 /** The scenarios of one group are measured in turns, because they are compared with each other. */
 export const SCENARIO_GROUPS: readonly (readonly Scenario[])[] = [
   [drain(1, 1.5)],
-  [drain(11, 1.5)],
-  [drain(1_000, 1.5)],
+  [TENANTS_11, ...GOVERNED_11],
+  [TENANTS_1000, ...GOVERNED_1000],
   [drain(50_000, 2.5)],
   [manyConnections(1, 3_000)],
   [manyConnections(10, 10_000)],
@@ -138,6 +199,7 @@ export const SCENARIO_GROUPS: readonly (readonly Scenario[])[] = [
       targets: likeItself(HISTORY_KEPT),
     },
   ],
+  [PARKED_0, parkedTo(PARKED_0, 100), parkedTo(PARKED_0, 10_000)],
 ]
 
 export interface Selection {
@@ -168,15 +230,17 @@ function comparedWith(name: string): readonly string[] {
 function adapted(scenario: Scenario, { roundRobin, quick }: Omit<Selection, 'only'>): Scenario {
   const sized = quick ? reduced(scenario) : scenario
   const isDrain = sized.fresh && sized.connections === CENTRE.connections
-  const cheapEnough = isDrain && sized.activeTenants <= ROUND_ROBIN_TENANTS_MAX
+  const cheapEnough = isDrain && !sized.governance && sized.activeTenants <= ROUND_ROBIN_TENANTS_MAX
   return roundRobin && cheapEnough ? { ...sized, strategies: [...sized.strategies, 'round-robin'] } : sized
 }
 
 /** A fifth of the jobs of a drain and a tenth of what lies around. */
 function reduced(scenario: Scenario): Scenario {
-  const { activeTenants, idleTenants, historyJobs, backlog, jobs } = scenario
+  const { activeTenants, idleTenants, historyJobs, backlog, jobs, governance } = scenario
+  const { parked: many } = governance ?? {}
   return {
     ...scenario,
+    ...(many && { governance: { ...governance, parked: { ...many, tenants: many.tenants / 10 } } }),
     activeTenants: activeTenants === backlog ? backlog / 5 : activeTenants,
     idleTenants: idleTenants / 10,
     historyJobs: historyJobs / 10,

@@ -86,21 +86,25 @@ from (select ring from :schema.ring where not ring.ready and ring.tenant not lik
 cross join given
 cross join lateral jsonb_populate_record(served.ring, jsonb_build_object('tenant', given.tenant, 'pass', given.pass)) as lane`,
   subject_idle_lanes: `select count(*)::text as lanes from :schema.ring where not ring.ready`,
-  subject_count: `select count(*) filter (where state = 'available') as waiting, count(*) filter (where state = 'running') as running
-from :schema.job`,
+  subject_parked_tenants: `insert into :schema.tenant (queue, tenant, concurrency)
+select 'default', 'parked-' || number, 1 from generate_series(0, $1::integer - 1) as number`,
+  subject_parked_lanes: `select count(*)::text as lanes from :schema.ring where parked_until is not null`,
+  subject_count: `select count(*) filter (where state in ('available', 'blocked')) as waiting, count(*) filter (where state = 'running') as running
+from :schema.job
+where tenant not like 'parked-%'`,
   subject_empty: `do $$
 begin
   execute (
     select 'truncate ' || string_agg(class.oid::regclass::text, ', ')
     from pg_class as class
     where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind in ('r', 'p') and not class.relispartition
-      and class.relname not in ('migration', 'queue', 'tenant')
+      and class.relname not in ('migration', 'queue', 'tenant', 'tenant_group', 'kind', 'key')
   );
 end $$`,
   subject_tables: `select class.oid::regclass::text as name
 from pg_class as class
 where class.relnamespace = to_regnamespace(quote_ident(:schema_literal)) and class.relkind = 'r' and not class.relispartition
-  and class.relname not in ('migration', 'queue', 'tenant')
+  and class.relname not in ('migration', 'queue', 'tenant', 'tenant_group', 'kind', 'key')
 order by class.relname`,
   subject_vacuum_settings: `vacuum (analyze) :schema.job_history, :schema.tenant, :schema.queue`,
 } as const

@@ -1,11 +1,14 @@
 import type { Strategy } from '../settings/settings.js'
+import type { Governance } from './governance.js'
 import type { RunFigures } from './measure.js'
 import type { Metric, Scenario, Target } from './scenarios.js'
 
 /** One line of the result: a strategy in a scenario. Figures are medians over the runs. */
-export interface ResultRow extends Omit<Scenario, 'name' | 'strategies' | 'targets' | 'fresh'> {
+export interface ResultRow extends Omit<Scenario, 'name' | 'strategies' | 'targets' | 'fresh' | 'governance'> {
   readonly scenario: string
   readonly strategy: Strategy
+  /** Null where nothing is set. */
+  readonly governance: Governance | null
   readonly runs: number
   readonly serverUsPerJob: number | null
   readonly vacuumUsPerJob: number | null
@@ -29,12 +32,12 @@ export interface Spread {
 export interface Comparison {
   readonly scenario: string
   readonly metric: Metric
-  /** `fifo`, or the scenario in which it is compared with itself. */
+  /** `fifo`, or the scenario in which it is compared with itself or, where that is said, with FIFO. */
   readonly against: string
   readonly ratio: number | null
   readonly most?: number
   readonly least?: number
-  /** Null when it could not be measured. */
+  /** Null when it could not be measured, or when there is no bound. */
   readonly met: boolean | null
 }
 
@@ -47,10 +50,12 @@ export interface MeasuredRuns {
 export function resultOf({ scenario, strategy, runs }: MeasuredRuns): ResultRow {
   const of = (figure: (run: RunFigures) => number | null) => seen(runs.map(figure))
   const percentileOf = (name: keyof RunFigures['claimMs']) => median(runs.map(({ claimMs }) => claimMs[name])) ?? 0
-  const { name, activeTenants, idleTenants, backlog, historyJobs, history, connections, batch, jobs } = scenario
+  const { name, activeTenants, idleTenants, backlog, historyJobs, history, connections, batch, jobs, governance } =
+    scenario
   return {
     scenario: name,
     strategy,
+    governance: governance ?? null,
     activeTenants,
     idleTenants,
     backlog,
@@ -83,7 +88,9 @@ export function comparisonsOf(scenarios: readonly Scenario[], rows: readonly Res
     rows.find((each) => each.scenario === scenario && each.strategy === strategy)
   return scenarios.flatMap(({ name, targets }) =>
     targets.map((target) => {
-      const other = target.against === 'fifo' ? row(name, 'fifo') : row(target.against.scenario, 'fair')
+      const { scenario, strategy = 'fair' } =
+        target.against === 'fifo' ? ({ scenario: name, strategy: 'fifo' } as const) : target.against
+      const other = row(scenario, strategy)
       return comparisonOf(name, target, ratio(row(name, 'fair')?.[target.metric], other?.[target.metric]))
     }),
   )
@@ -91,14 +98,15 @@ export function comparisonsOf(scenarios: readonly Scenario[], rows: readonly Res
 
 function comparisonOf(scenario: string, target: Target, ratio: number | null): Comparison {
   const { metric, against, most, least } = target
+  const isBound = most !== undefined || least !== undefined
   return {
     scenario,
     metric,
-    against: against === 'fifo' ? 'fifo' : against.scenario,
+    against: against === 'fifo' ? 'fifo' : `${against.strategy ? `${against.strategy} in ` : ''}${against.scenario}`,
     ratio,
     ...(most !== undefined && { most }),
     ...(least !== undefined && { least }),
-    met: ratio === null ? null : ratio <= (most ?? Number.POSITIVE_INFINITY) && ratio >= (least ?? 0),
+    met: ratio === null || !isBound ? null : ratio <= (most ?? Number.POSITIVE_INFINITY) && ratio >= (least ?? 0),
   }
 }
 

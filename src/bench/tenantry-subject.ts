@@ -6,6 +6,7 @@ import { systemRandom } from '../random.js'
 import type { Strategy } from '../settings/settings.js'
 import { PgStore } from '../store/pg-store.js'
 import { Tenantry } from '../tenantry.js'
+import { govern, type Parked } from './governance.js'
 import { benchQuery } from './queries.js'
 import type { Scenario } from './scenarios.js'
 import type { BenchSession } from './session.js'
@@ -26,6 +27,14 @@ const QUEUE = 'default'
 const KIND = 'noop'
 const LEASE_MS = 60_000
 
+/** Of jobs that run during the whole measurement. */
+const HELD_LEASE_MS = 3_600_000
+
+/** The most that a claim may ask for, so that tenants are parked soon. */
+const PARKING_BATCH = 500
+
+const CLAIM = { queue: QUEUE, kinds: [KIND], listening: false } as const
+
 /** Rows of one statement that prepares data. */
 const ROWS = 100_000
 
@@ -43,14 +52,17 @@ export class TenantrySubject implements Subject {
 
   async prepare(): Promise<void> {
     const { session, schema, scenario } = this.#options
+    const { governance = {} } = scenario
     await session.migrate(schema)
     await session.run('without_autovacuum', { schema })
     {
       await using tenantry = new Tenantry({ connectionString: this.#options.connectionString, schema })
       await tenantry.configureQueue(QUEUE, { strategy: this.strategy, history: scenario.history })
+      await govern(tenantry, governance, { queue: QUEUE, kind: KIND, tenants: tenantNames(scenario) })
     }
     for (const values of ranges(scenario.historyJobs)) await session.run('subject_finished', { schema, values })
     if (scenario.idleTenants > 0) await this.#makeIdleTenants()
+    if (governance.parked && governance.parked.tenants > 0) await this.#makeParkedTenants(governance.parked)
     await session.run('subject_vacuum_settings', { schema })
   }
 
@@ -111,20 +123,32 @@ export class TenantrySubject implements Subject {
     assert(lanes > scenario.idleTenants, 'every idle tenant has a lane')
   }
 
-  #nextJobs(count: number, total: number): NewJob[] {
-    const tenants = tenantsOf(this.#options.scenario, total)
-    return Array.from({ length: count }, () => {
-      this.#enqueued += 1
-      const number = this.#enqueued
-      return {
-        queue: QUEUE,
-        kind: KIND,
-        tenant: `tenant-${number % tenants}`,
-        payload: JSON.stringify({ number, filler: 'x'.repeat(100) }),
-        priority: 0,
-        maxAttempts: 5,
+  /** Tenants that run as many jobs as they may, and have been found to: their first jobs run on during the measurement. */
+  async #makeParkedTenants({ tenants, backlog }: Parked): Promise<void> {
+    const { session, schema } = this.#options
+    await session.run('subject_parked_tenants', { schema, values: [tenants] })
+    await this.#withStore(async (store) => {
+      for (const [from, to] of ranges(tenants * (backlog + 1), ENQUEUE_STATEMENT_MAX)) {
+        await store.enqueue(numbersOf(from, to).map((number) => newJob(number, `parked-${number % tenants}`)))
+      }
+      const claim = { ...CLAIM, leaseMs: HELD_LEASE_MS, workerId: 'bench:held', count: PARKING_BATCH }
+      let lanes = 0
+      for (let claims = 0; lanes < tenants; claims += 1) {
+        assert(claims <= tenants, 'each claim finds a tenant that is not parked yet')
+        await store.claim({ ...claim, leaseId: systemRandom.uuid() })
+        lanes = await session.number('subject_parked_lanes', 'lanes', { schema })
       }
     })
+  }
+
+  #nextJobs(count: number, total: number): NewJob[] {
+    const { scenario } = this.#options
+    const tenants = tenantsOf(scenario, total)
+    this.#enqueued += count
+    return numbersOf(this.#enqueued - count + 1, this.#enqueued).map((number) => ({
+      ...newJob(number, `tenant-${number % tenants}`),
+      ...(scenario.governance?.keyed && { key: `key-${number}` }),
+    }))
   }
 
   async #withStore<T>(use: (store: PgStore) => Promise<T>): Promise<T> {
@@ -160,13 +184,11 @@ class TenantryClaimant implements Claimant {
   async claim(): Promise<Claimed> {
     const leaseId = systemRandom.uuid()
     const { jobs } = await this.#store.claim({
-      queue: QUEUE,
+      ...CLAIM,
       leaseId,
       workerId: this.#workerId,
-      kinds: [KIND],
       count: this.#batch,
       leaseMs: LEASE_MS,
-      listening: false,
     })
     this.#numbers?.claimed(jobs)
     return { jobIds: jobs.map(({ id }) => id), fence: leaseId }
@@ -195,11 +217,31 @@ export function tenantsOf({ activeTenants, backlog }: Scenario, total: number): 
   return activeTenants === backlog ? total : activeTenants
 }
 
+function tenantNames(scenario: Scenario): readonly string[] {
+  const count = tenantsOf(scenario, scenario.backlog)
+  return Array.from({ length: count }, (_, number) => `tenant-${number}`)
+}
+
+function newJob(number: number, tenant: string): NewJob {
+  return {
+    queue: QUEUE,
+    kind: KIND,
+    tenant,
+    payload: JSON.stringify({ number, filler: 'x'.repeat(100) }),
+    priority: 0,
+    maxAttempts: 5,
+  }
+}
+
+function numbersOf(from: number, to: number): readonly number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+}
+
 /** The numbers from 1 to `count`, as pairs of the first and the last of each portion. */
-export function ranges(count: number): readonly (readonly [number, number])[] {
-  const portions = Math.ceil(count / ROWS)
+export function ranges(count: number, size = ROWS): readonly (readonly [number, number])[] {
+  const portions = Math.ceil(count / size)
   return Array.from(
     { length: portions },
-    (_, index) => [index * ROWS + 1, Math.min(count, (index + 1) * ROWS)] as const,
+    (_, index) => [index * size + 1, Math.min(count, (index + 1) * size)] as const,
   )
 }
