@@ -116,7 +116,7 @@ type Step =
       readonly key?: string
     }
   | { readonly do: 'claim'; readonly count: number; readonly kinds: readonly string[] }
-  | { readonly do: 'settle' | 'release' }
+  | { readonly do: 'end'; readonly as: 'complete' | 'release' }
   | { readonly do: 'group'; readonly tenant: string; readonly group: string | null }
   | { readonly do: 'limit'; readonly tenant: string; readonly concurrency: number | null }
   | { readonly do: 'pause' | 'resume'; readonly scope: { readonly tenant: string } | { readonly kind: string } }
@@ -140,7 +140,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       kinds: fc.subarray(KINDS, { minLength: 1 }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('settle' as const, 'release' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('end' as const),
+      as: fc.constantFrom('complete' as const, 'release' as const),
+    }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('group' as const), tenant, group: fc.constantFrom('g', 'h', null) }),
@@ -191,9 +197,9 @@ async function perform(limited: LimitedQueue, held: HeldClaim[], each: Step): Pr
     await limited.queue.enqueueMany(count, job)
   } else if (each.do === 'claim') {
     held.push(await limited.queue.claim(each.count, { kinds: each.kinds }))
-  } else if (each.do === 'settle' || each.do === 'release') {
+  } else if (each.do === 'end') {
     const claim = held.shift()
-    if (claim) await limited.queue.settle(claim, each.do === 'settle' ? { type: 'complete' } : { type: 'release' })
+    if (claim) await limited.queue.settle(claim, { type: each.as })
   } else if (each.do === 'group') await limited.setTenant(each.tenant, { group: each.group })
   else if (each.do === 'limit') await limited.setTenant(each.tenant, { concurrency: each.concurrency })
   else await limited[each.do](each.scope)
