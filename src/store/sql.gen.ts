@@ -776,9 +776,11 @@ language plpgsql
 as $tenantry$
 declare
   _floor double precision;
+  -- What is of a kind that the claim does not ask for is measured against its own.
+  _measured text[] := case when _kind = any (_kinds) then _kinds else array[_kind] end;
 begin
   select min(head.pass) into _floor
-  from unnest(_kinds) as wanted (kind)
+  from unnest(_measured) as wanted (kind)
   cross join lateral (
     (select ring.pass from :schema.ring
      where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
@@ -791,7 +793,7 @@ begin
   where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
   if _floor is null then
     select max(tail.pass) into _floor
-    from unnest(_kinds) as wanted (kind)
+    from unnest(_measured) as wanted (kind)
     cross join lateral (
       (select ring.pass from :schema.ring
        where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
