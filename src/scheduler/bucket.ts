@@ -29,6 +29,14 @@ export function takeTokens(
   bucket.fullAtMs = Math.max(bucket.fullAtMs, taken.nowMs) + (taken.tokens * 1_000) / rate.perSecond
 }
 
+/**
+ * A bucket is never emptier than empty: after its rate was raised or its burst lowered, what was taken before would be filled
+ * up at the new rate for as long as at the old one.
+ */
+export function neverLessThanEmpty(bucket: Bucket, rate: Rate, nowMs: number): void {
+  bucket.fullAtMs = Math.min(bucket.fullAtMs, nowMs + (rate.burst * 1_000) / rate.perSecond)
+}
+
 /** When there is at least one token. */
 export function tokenDueMs(bucket: Bucket, rate: Rate): number {
   return bucket.fullAtMs - ((rate.burst - 1) * 1_000) / rate.perSecond

@@ -93,10 +93,8 @@ function quotasOf(claim: Claim, shares: readonly Share[]): Quota[] {
       park(state, tenant, nowMs)
       continue
     }
-    const lanes = readyLanes(tenant, open)
-    const [only] = lanes
-    const parts = turn !== undefined && only ? [{ lane: only, jobs: turn }] : split(lanes, Math.min(share.jobs, room))
-    for (const { lane, jobs } of parts) {
+    const jobsOfTenant = turn ?? Math.min(share.jobs, room)
+    for (const { lane, jobs } of split(readyLanes(tenant, open), jobsOfTenant, open.length)) {
       const kindRoom = kindRooms.get(lane.kind) ?? 0
       kindRooms.set(lane.kind, kindRoom - Math.min(jobs, kindRoom))
       quotas.push({ lane, jobs: Math.min(jobs, kindRoom) })
@@ -106,15 +104,17 @@ function quotasOf(claim: Claim, shares: readonly Share[]): Quota[] {
 }
 
 /**
- * The common case, in which a claim looks at no job before it takes it: one kind, no settings, and a turn for each of those
- * that are next, or one tenant alone. Lanes then may give whole turns, whether they have as many jobs or not.
+ * The common case: one kind, no settings, and nobody so far behind as to get a second turn before the last of these has had
+ * its first, or one tenant alone. Then the database gives everybody a whole turn, and cuts the last when the batch is full.
  */
 function plainTurn({ state, kinds, perLane, jobs, count }: Claim, shares: readonly Share[]): number | undefined {
   const [only] = kinds
   if (state.isGoverned || kinds.length > 1 || only === undefined) return undefined
   const wanted = count - jobs.length
-  if (shares.length === Math.ceil(wanted / perLane)) return shares.length === 1 ? wanted : perLane
-  return state.ring.readyCount(only) === 1 ? wanted : undefined
+  if (state.ring.readyCount(only) === 1) return wanted
+  if (shares.length < Math.ceil(wanted / perLane)) return undefined
+  const passOf = (share: Share | undefined) => share?.member.entries.get(only)?.pass ?? 0
+  return passOf(shares.at(-1)) - passOf(shares[0]) < perLane ? perLane : undefined
 }
 
 function readyLanes(tenant: Tenant, kinds: readonly string[]): Lane[] {

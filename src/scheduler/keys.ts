@@ -1,4 +1,4 @@
-import { tokenDueMs, tokensIn } from './bucket.js'
+import { neverLessThanEmpty, tokenDueMs, tokensIn } from './bucket.js'
 import { comesBefore, type Job } from './job.js'
 import { start } from './room.js'
 import type { Allowance } from './settings.js'
@@ -45,7 +45,9 @@ export function admit(state: State, nowMs: number): void {
 function roomOfKey(state: State, { limits, admitted }: Key, nowMs: number): number {
   const slots = Math.max(0, concurrencyOf(state, limits) - limits.running)
   const rate = limits.rate ?? state.keyDefaults.rate
-  return (rate === undefined ? slots : Math.min(slots, tokensIn(limits, rate, nowMs))) - admitted.size
+  if (rate === undefined) return slots - admitted.size
+  neverLessThanEmpty(limits, rate, nowMs)
+  return Math.min(slots, tokensIn(limits, rate, nowMs)) - admitted.size
 }
 
 /** With a limit of one a job keeps its place while it waits for its retry. */

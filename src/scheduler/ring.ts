@@ -23,21 +23,14 @@ interface Seats {
 export class Ring {
   readonly #seats = new Map<string, Seats>()
 
-  /**
-   * Where an entry of the kind begins that enters: at the least pass of those of its kind that wait, else of those of the
-   * claim's kinds or, when nobody waits, where service ended.
-   */
-  floor(kind: string, kinds: readonly string[]): number {
-    const own = this.#seats.get(kind)?.ready.first
-    if (own) return own.pass
+  /** Where those begin that enter: at the least pass of all that wait or, when nobody does, where service ended. */
+  floor(counted: readonly string[], kinds: readonly string[]): number {
     let least = Number.POSITIVE_INFINITY
+    for (const kind of counted) least = Math.min(least, this.#seats.get(kind)?.ready.first?.pass ?? least)
+    if (least < Number.POSITIVE_INFINITY) return least
     let most = 0
-    for (const each of kinds) {
-      const seats = this.#seats.get(each)
-      least = Math.min(least, seats?.ready.first?.pass ?? Number.POSITIVE_INFINITY)
-      most = Math.max(most, seats?.idle.first?.pass ?? 0)
-    }
-    return least === Number.POSITIVE_INFINITY ? most : least
+    for (const kind of kinds) most = Math.max(most, this.#seats.get(kind)?.idle.first?.pass ?? 0)
+    return most
   }
 
   readyCount(kind: string): number {

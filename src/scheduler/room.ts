@@ -1,4 +1,4 @@
-import { takeTokens, tokenDueMs, tokensIn } from './bucket.js'
+import { neverLessThanEmpty, takeTokens, tokenDueMs, tokensIn } from './bucket.js'
 import type { Allowance, Defaults } from './settings.js'
 
 /** Nobody's defaults: for the queue itself, and for kinds. */
@@ -10,7 +10,9 @@ export function roomOf(limits: Allowance, defaults: Defaults, nowMs: number): nu
   const concurrency = limits.concurrency ?? defaults.concurrency
   const rate = limits.rate ?? defaults.rate
   const slots = concurrency === undefined ? Number.POSITIVE_INFINITY : Math.max(0, concurrency - limits.running)
-  return rate === undefined ? slots : Math.min(slots, tokensIn(limits, rate, nowMs))
+  if (rate === undefined) return slots
+  neverLessThanEmpty(limits, rate, nowMs)
+  return Math.min(slots, tokensIn(limits, rate, nowMs))
 }
 
 /** How often a claim looks again at what nothing has brought back. */

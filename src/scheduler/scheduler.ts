@@ -133,7 +133,9 @@ export class Scheduler {
     state.limits.running -= 1
     kindOf(state, lane.kind).limits.running -= 1
     lane.member.limits.running -= 1
-    for (const each of lane.member.entries.values()) if (each.standing === 'parked') state.noticed.add(lane.member)
+    // Only a limit on what runs can have waited for this slot.
+    if ((lane.member.limits.concurrency ?? state.tenantDefaults.concurrency) !== undefined)
+      state.noticed.add(lane.member)
     if (job.key !== undefined) {
       const key = keyOf(state, job.key)
       key.limits.running -= 1

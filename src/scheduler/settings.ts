@@ -42,6 +42,10 @@ export function allowance(): Allowance {
   return { paused: false, concurrency: undefined, rate: undefined, running: 0, fullAtMs: 0 }
 }
 
+export function isUnlimited({ paused, concurrency, rate }: Allowance): boolean {
+  return !paused && concurrency === undefined && rate === undefined
+}
+
 export function applyLimits(target: Allowance, settings: LimitSettings): void {
   if (settings.paused !== undefined) target.paused = settings.paused
   if (settings.concurrency !== undefined) target.concurrency = settings.concurrency ?? undefined

@@ -7,10 +7,10 @@ export interface Quota {
   readonly jobs: number
 }
 
-/** Splits what a tenant may have over its ready lanes by the order of their jobs. */
-export function split(lanes: readonly Lane[], share: number): Quota[] {
+/** Splits what a tenant may have over its ready lanes by the order of their jobs. A claim of one kind need not look at jobs. */
+export function split(lanes: readonly Lane[], share: number, kinds: number): Quota[] {
   const [only] = lanes
-  if (lanes.length === 1 && only) return [{ lane: only, jobs: Math.max(1, Math.min(share, only.backlog.size)) }]
+  if (kinds === 1 && only) return [{ lane: only, jobs: share }]
   // A lane without jobs is looked at all the same, to be found empty.
   const empty = lanes.filter((lane) => lane.backlog.size === 0).slice(0, share)
   const counts = new Map<Lane, number>(empty.map((lane) => [lane, 1]))

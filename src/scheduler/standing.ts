@@ -1,14 +1,15 @@
 import type { Entry, Group, Lane, Tenant } from './lane.js'
 import type { Ring } from './ring.js'
 import { roomDueMs } from './room.js'
-import { groupEntryOf, ringOf, type State } from './state.js'
+import { isUnlimited } from './settings.js'
+import { groupEntryOf, kindOf, ringOf, type State } from './state.js'
 
 /**
  * Makes lanes ready that have had an arrival. No credit for idling: a lane begins at the largest pass of its tenant's
  * lanes of these kinds, or where those that wait do. All who enter together find the same floor.
  */
 export function enter(state: State, lanes: readonly Lane[], kinds: readonly string[]): void {
-  const floors = new Floors(kinds)
+  const floors = new Floors(state, kinds)
   for (const lane of lanes) floors.note(ringOf(state, lane.member), lane.kind)
   for (const lane of lanes) {
     const ring = ringOf(state, lane.member)
@@ -19,7 +20,7 @@ export function enter(state: State, lanes: readonly Lane[], kinds: readonly stri
 
 /** Brings back what was parked, whatever its kind, to be looked at again. No credit for having waited either. */
 export function unpark(state: State, lanes: readonly Lane[], kinds: readonly string[]): void {
-  const floors = new Floors(kinds)
+  const floors = new Floors(state, kinds)
   for (const lane of lanes) floors.note(ringOf(state, lane.member), lane.kind)
   for (const lane of lanes) {
     const ring = ringOf(state, lane.member)
@@ -55,7 +56,7 @@ export function parkLane(state: State, lane: Lane, untilMs: number): void {
 export function regroup(state: State, tenant: Tenant, kinds: readonly string[]): void {
   const { group: before, nextGroup: group } = tenant
   if (before === group) return
-  const floors = new Floors(kinds)
+  const floors = new Floors(state, kinds)
   const ring = group?.ring ?? state.ring
   const lanes = [...tenant.entries.values()]
   for (const lane of lanes) floors.note(ring, lane.kind)
@@ -65,7 +66,8 @@ export function regroup(state: State, tenant: Tenant, kinds: readonly string[]):
   }
   tenant.group = group
   for (const lane of lanes) {
-    ring.restore(lane, lane.standing === 'idle' ? 'idle' : 'ready', floors.of(ring, lane.kind))
+    const isUnserved = lane.standing === 'idle' && lane.pass === 0
+    ring.restore(lane, lane.standing === 'idle' ? 'idle' : 'ready', isUnserved ? 0 : floors.of(ring, lane.kind))
   }
   refreshGroups(state, new Set([before, group].filter((each) => each !== undefined)), kinds)
 }
@@ -77,7 +79,8 @@ function refreshGroups(state: State, groups: ReadonlySet<Group>, kinds: readonly
       const isReady = group.ring.hasReady(kind)
       const entry = isReady ? groupEntryOf(state, group, kind) : group.entries.get(kind)
       if (!entry || isReady === (entry.standing === 'ready')) continue
-      if (isReady) state.ring.enter(entry, Math.max(state.ring.floor(kind, kinds), largestPass(entry, kinds)))
+      if (isReady)
+        state.ring.enter(entry, Math.max(floorOf(state, state.ring, { kind, kinds }), largestPass(entry, kinds)))
       else state.ring.rest(entry)
     }
   }
@@ -99,19 +102,38 @@ function largestPass({ member }: Entry, kinds: readonly string[]): number {
   return largest
 }
 
+/**
+ * Whose passes tell where those of a kind begin: those of kinds without limits, and of the kind itself. While a kind is
+ * paused or at its limit its passes stand still, and whoever began at one of them would be served alone for long.
+ */
+function floorOf(
+  state: State,
+  ring: Ring,
+  { kind, kinds }: { readonly kind: string; readonly kinds: readonly string[] },
+): number {
+  return ring.floor(
+    kinds.length === 1 && kinds[0] === kind
+      ? kinds
+      : kinds.filter((each) => each === kind || isUnlimited(kindOf(state, each).limits)),
+    kinds,
+  )
+}
+
 /** Floors as they were before anybody entered. */
 class Floors {
+  readonly #state: State
   readonly #kinds: readonly string[]
   readonly #known = new Map<Ring, Map<string, number>>()
 
-  constructor(kinds: readonly string[]) {
+  constructor(state: State, kinds: readonly string[]) {
+    this.#state = state
     this.#kinds = kinds
   }
 
   note(ring: Ring, kind: string): void {
     const known = this.#known.get(ring) ?? new Map<string, number>()
     this.#known.set(ring, known)
-    if (!known.has(kind)) known.set(kind, ring.floor(kind, this.#kinds))
+    if (!known.has(kind)) known.set(kind, floorOf(this.#state, ring, { kind, kinds: this.#kinds }))
   }
 
   of(ring: Ring, kind: string): number {

@@ -133,7 +133,10 @@ export interface Claimed {
 }
 
 /** Plays a schedule and tells `see` of every event, and of what a claim started. */
-export function play(events: readonly Event[], see: (event: Event, claimed?: Claimed) => void): Scheduler {
+export function play(
+  events: readonly Event[],
+  see: (event: Event, claimed: Claimed | undefined, scheduler: Scheduler) => void,
+): Scheduler {
   const scheduler = new Scheduler()
   const running: Job[] = []
   let nowMs = 0
@@ -142,14 +145,14 @@ export function play(events: readonly Event[], see: (event: Event, claimed?: Cla
     if (event.type === 'claim') {
       const started = scheduler.claim(event.kinds, event.count, nowMs)
       running.push(...started)
-      see(event, { ...event, started, nowMs })
+      see(event, { ...event, started, nowMs }, scheduler)
       continue
     }
     if (event.type === 'wait') nowMs += event.ms
     else if (event.type === 'arrive') for (let each = 0; each < event.jobs; each += 1) scheduler.enqueue(event, nowMs)
     else if (event.type === 'end') endOne(scheduler, running, { event, nowMs })
     else configure(scheduler, event)
-    see(event)
+    see(event, undefined, scheduler)
   }
   return scheduler
 }
