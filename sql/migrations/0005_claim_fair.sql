@@ -183,7 +183,13 @@ begin
            array_agg(lane.head_at order by served.place), array_agg(lane.head_id order by served.place)
     into tenants, kinds, quotas, head_ats, head_ids
     from unnest(_tenants, _shares) with ordinality as served (tenant, share, place)
-    join :schema.ring as lane on lane.queue = _queue and lane.tenant = served.tenant and lane.kind = _kinds[1];
+    cross join lateral (
+      select ring.tenant, ring.kind, ring.head_at, ring.head_id from :schema.ring
+      where ring.queue = _queue and ring.tenant = served.tenant
+      offset 0
+    ) as lane
+    -- Asked for with the kind in one go, PostgreSQL may find another index as cheap, and read all lanes of the kind.
+    where lane.kind = _kinds[1];
     return;
   end if;
   -- In the order of their turns, since the room of a kind is given out in it.

@@ -153,6 +153,25 @@ declare
   _overdrawn text[];
   _empty_ats timestamptz[];
 begin
+  with wanted as materialized (
+    select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
+           case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
+    from unnest(_tenants) with ordinality as given (name, place)
+    left join :schema.queue on queue.name = _queue
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
+    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+    cross join lateral (
+      select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
+             coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
+             case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
+    ) as limits
+  ),
+  counted as materialized (
+    -- All that runs in the queue, once and not for each of the tenants.
+    select job.tenant, count(*)::integer as jobs from :schema.running_job as job
+    where job.queue = _queue and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
+    group by job.tenant
+  )
   select array_agg(tenant.room order by tenant.place),
          array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
          bool_or(tenant.rate is not null),
@@ -163,28 +182,12 @@ begin
     select wanted.place, wanted.name, wanted.rate, wanted.full_at, :schema.empty_at_v1(_now, wanted.rate, wanted.burst) as empty_at,
            case when wanted.paused_at is not null then 0
                 when wanted.concurrency is null and wanted.rate is null then null
-                else greatest(0, least(wanted.concurrency - (
-                    select count(*)::integer from (
-                      select from :schema.running_job as job
-                      where job.queue = _queue and job.tenant = wanted.name
-                      limit wanted.concurrency
-                    ) as running), wanted.tokens)) end as room,
+                else greatest(0, least(wanted.concurrency - coalesce(counted.jobs, 0), wanted.tokens)) end as room,
            -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
            wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
            :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
-    from (
-      select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
-             case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
-      from unnest(_tenants) with ordinality as given (name, place)
-      left join :schema.queue on queue.name = _queue
-      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
-      left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
-      cross join lateral (
-        select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
-               coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
-               case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
-      ) as limits
-    ) as wanted
+    from wanted
+    left join counted on counted.tenant = wanted.name
   ) as tenant;
   if _overdrawn is not null then
     perform :schema.empty_v1(_queue, 'tenant', _overdrawn, _empty_ats);
