@@ -1142,7 +1142,13 @@ begin
            array_agg(lane.head_at order by served.place), array_agg(lane.head_id order by served.place)
     into tenants, kinds, quotas, head_ats, head_ids
     from unnest(_tenants, _shares) with ordinality as served (tenant, share, place)
-    join :schema.ring as lane on lane.queue = _queue and lane.tenant = served.tenant and lane.kind = _kinds[1];
+    cross join lateral (
+      select ring.tenant, ring.kind, ring.head_at, ring.head_id from :schema.ring
+      where ring.queue = _queue and ring.tenant = served.tenant
+      offset 0
+    ) as lane
+    -- Asked for with the kind in one go, PostgreSQL may find another index as cheap, and read all lanes of the kind.
+    where lane.kind = _kinds[1];
     return;
   end if;
   -- In the order of their turns, since the room of a kind is given out in it.
@@ -2416,6 +2422,11 @@ create function :schema.admit_v1(_queue text, _keys text[]) returns void
 language plpgsql
 as $tenantry$
 declare
+  -- As parameters, for of the indexes only job_key serves states that are not known beforehand: with stale statistics another one,
+  -- that of what is available, say, was read from end to end.
+  _is_available :schema.job_state := 'available';
+  _is_running :schema.job_state := 'running';
+  _is_scheduled :schema.job_state := 'scheduled';
   -- Not later than the time that the claim notes for the jobs that it starts, or a token would be used before it has come.
   _now timestamptz := statement_timestamp();
   _settings :schema.queue;
@@ -2448,10 +2459,10 @@ begin
   cross join lateral (
     -- Running ones are counted no further than the limit.
     select (select count(*) from (
-              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = 'available' limit 10000
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_available limit 10000
             ) as admitted)::integer as available,
            (select count(*) from (
-              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = 'running' limit wanted.slots
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_running limit wanted.slots
             ) as busy)::integer as running
   ) as use
   where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
@@ -2469,7 +2480,7 @@ begin
     from unnest(_known, _available, _targets) as given (key, available, target)
     cross join lateral (
       select job.id from :schema.job
-      where job.queue = _queue and job.key = given.key and job.state = 'available'
+      where job.queue = _queue and job.key = given.key and job.state = _is_available
       order by job.order_at desc, job.id desc
       limit greatest(0, given.available - given.target)
     ) as surplus
@@ -2496,7 +2507,7 @@ begin
     ) as head
     where not given.strict or not exists (
       select from :schema.job as earlier
-      where earlier.queue = _queue and earlier.key = given.key and earlier.state = 'scheduled'
+      where earlier.queue = _queue and earlier.key = given.key and earlier.state = _is_scheduled
         and (earlier.order_at, earlier.id) < (head.order_at, head.id) and earlier.claimed_at is not null
     )
   );
@@ -2524,6 +2535,8 @@ end $tenantry$;
 create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
 language plpgsql
 as $tenantry$
+declare
+  _is_available :schema.job_state := 'available'; -- See admit_v1.
 begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
@@ -2537,7 +2550,7 @@ begin
   ) as rated
   cross join lateral (
     select count(*) as available from (
-      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'available' limit rated.burst
+      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_available limit rated.burst
     ) as admitted
   ) as use
   -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
@@ -4933,6 +4946,25 @@ declare
   _overdrawn text[];
   _empty_ats timestamptz[];
 begin
+  with wanted as materialized (
+    select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
+           case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
+    from unnest(_tenants) with ordinality as given (name, place)
+    left join :schema.queue on queue.name = _queue
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
+    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+    cross join lateral (
+      select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
+             coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
+             case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
+    ) as limits
+  ),
+  counted as materialized (
+    -- All that runs in the queue, once and not for each of the tenants.
+    select job.tenant, count(*)::integer as jobs from :schema.running_job as job
+    where job.queue = _queue and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
+    group by job.tenant
+  )
   select array_agg(tenant.room order by tenant.place),
          array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
          bool_or(tenant.rate is not null),
@@ -4943,28 +4975,12 @@ begin
     select wanted.place, wanted.name, wanted.rate, wanted.full_at, :schema.empty_at_v1(_now, wanted.rate, wanted.burst) as empty_at,
            case when wanted.paused_at is not null then 0
                 when wanted.concurrency is null and wanted.rate is null then null
-                else greatest(0, least(wanted.concurrency - (
-                    select count(*)::integer from (
-                      select from :schema.running_job as job
-                      where job.queue = _queue and job.tenant = wanted.name
-                      limit wanted.concurrency
-                    ) as running), wanted.tokens)) end as room,
+                else greatest(0, least(wanted.concurrency - coalesce(counted.jobs, 0), wanted.tokens)) end as room,
            -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
            wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
            :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
-    from (
-      select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
-             case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
-      from unnest(_tenants) with ordinality as given (name, place)
-      left join :schema.queue on queue.name = _queue
-      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
-      left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
-      cross join lateral (
-        select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
-               coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
-               case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
-      ) as limits
-    ) as wanted
+    from wanted
+    left join counted on counted.tenant = wanted.name
   ) as tenant;
   if _overdrawn is not null then
     perform :schema.empty_v1(_queue, 'tenant', _overdrawn, _empty_ats);
