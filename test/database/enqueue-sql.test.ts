@@ -57,6 +57,11 @@ test('an option that is null is an option that is not given, and so are no optio
   expect(await database.value(`select :schema.enqueue('k', '1', 't', null) > 0`)).toBe(true)
 })
 
+test('a job with a key waits for it', async () => {
+  const id = await database.value<string>(`select :schema.enqueue('k', '1', 't', '{"key": "account-7"}')::text`)
+  expect(await database.store.job(id)).toMatchObject({ key: 'account-7', state: 'blocked' })
+})
+
 test('arguments can be given by name', async () => {
   const text = `select :schema.enqueue(tenant => 'acme', payload => '[1]', kind => 'k', options => '{"priority": 3}')::text`
   expect(await database.store.job(await database.value(text))).toMatchObject({
@@ -83,6 +88,8 @@ test.each([
   ['k', '1', 't', '{"max_attempts": 1e9}', 'expected max_attempts to be an integer from 1 to 10000'],
   ['k', '1', 't', '{"delay_ms": -1}', 'expected delay_ms to be from 0 to 315360000000 (ten years), got -1'],
   ['k', '1', 't', '{"delay_ms": 1e300}', 'expected delay_ms to be from 0 to 315360000000 (ten years)'],
+  ['k', '1', 't', '{"key": ""}', "expected key to be a text of 1 to 255 bytes, got ''"],
+  ['k', '1', 't', '{"key": 5}', 'expected key to be a string, got 5'],
   ['k', '1', 't', '{"queue": 5}', 'expected queue to be a string, got 5'],
   ['k', '1', 't', '{"run_at": 1767225600}', 'expected run_at to be a string, got 1767225600'],
   ['k', '1', 't', '{"run_at": "infinity"}', 'expected run_at to be a time in the years 1 to 9999, got infinity'],
@@ -93,7 +100,7 @@ test.each([
     '1',
     't',
     '{"tenants": 5}',
-    'expected options to be among queue, priority, run_at, delay_ms, max_attempts, got "tenants"',
+    'expected options to be among queue, priority, run_at, delay_ms, max_attempts, key, got "tenants"',
   ],
   ['k', '1', 't', '{"runAt": "2031-01-01"}', 'got "runAt"'],
 ] as const)(
