@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { breaches, quantumOf, type Step } from '../../test/support/fair-share.js'
 import {
   arrival,
@@ -16,6 +16,8 @@ import {
   weight,
 } from '../../test/support/schedules.js'
 import { Scheduler } from './scheduler.js'
+
+vi.setConfig({ testTimeout: 30_000 })
 
 /** The limit ends the search for a smaller counterexample. */
 const RUNS = { numRuns: 1_500, interruptAfterTimeLimit: 15_000 }

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { NaiveScheduler } from '../../test/support/naive-scheduler.js'
 import { arrival, type Event, grouping, play, schedule, tenant, wait, weighing } from '../../test/support/schedules.js'
+
+vi.setConfig({ testTimeout: 30_000 })
 
 const CLAIM: Event = { type: 'claim', count: 1, kinds: ['k1'] }
 const ONE: fc.Arbitrary<Event> = fc.constant(CLAIM)
