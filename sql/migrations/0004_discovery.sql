@@ -201,6 +201,17 @@ begin
   end if;
 end $tenantry$;
 
+-- Begins anew with kinds that have no walk: nobody has asked for them before, or the unlogged tables were lost, or the strategy or the
+-- charge was changed. What the ring still holds of them was counted in another coin.
+create function :schema.begin_v1(_queue text, _kinds text[], _begun text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  delete from :schema.ring where ring.queue = _queue and ring.kind = any (_begun);
+  delete from :schema.group_ring as node where node.queue = _queue and node.kind = any (_begun);
+  perform :schema.walk_v1(_queue, _kinds, _begun, 5000, true);
+end $tenantry$;
+
 -- Folds up to 256 signals of the kinds into the ring.
 create function :schema.fold_signals_v1(_queue text, _kinds text[]) returns void
 language plpgsql

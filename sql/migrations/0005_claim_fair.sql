@@ -365,8 +365,7 @@ begin
   if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, _kinds, array(
-      select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
+    perform :schema.begin_v1(_queue, _kinds, array(select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue));
   elsif _walk_at <= _now then
     perform :schema.walk_v1(_queue, _kinds, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);

@@ -337,8 +337,9 @@ begin
       perform :schema.check_fair_v1(_queue, _new.strategy, _blocking);
     end if;
   end if;
-  if _new.strategy <> _old.strategy then
-    -- What came while another strategy ruled was not signalled: without walks, the next fair claim looks for all lanes.
+  if _new.strategy <> _old.strategy or _new.charge <> _old.charge then
+    -- What came while another strategy ruled was not signalled, and passes are jobs or seconds: without walks, the next fair claim
+    -- looks for all lanes and begins anew.
     delete from :schema.walk where walk.queue = _queue;
   end if;
 

@@ -850,6 +850,17 @@ begin
   end if;
 end $tenantry$;
 
+-- Begins anew with kinds that have no walk: nobody has asked for them before, or the unlogged tables were lost, or the strategy or the
+-- charge was changed. What the ring still holds of them was counted in another coin.
+create function :schema.begin_v1(_queue text, _kinds text[], _begun text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  delete from :schema.ring where ring.queue = _queue and ring.kind = any (_begun);
+  delete from :schema.group_ring as node where node.queue = _queue and node.kind = any (_begun);
+  perform :schema.walk_v1(_queue, _kinds, _begun, 5000, true);
+end $tenantry$;
+
 -- Folds up to 256 signals of the kinds into the ring.
 create function :schema.fold_signals_v1(_queue text, _kinds text[]) returns void
 language plpgsql
@@ -1324,8 +1335,7 @@ begin
   if _known < cardinality(_kinds) then
     -- Kinds that nobody has asked for before, or the unlogged ring was lost in a crash. The bound keeps this well under a second;
     -- the walks of the next claims go on from there.
-    perform :schema.walk_v1(_queue, _kinds, array(
-      select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue), 5000, true);
+    perform :schema.begin_v1(_queue, _kinds, array(select unnest(_kinds) except select walk.kind from :schema.walk where walk.queue = _queue));
   elsif _walk_at <= _now then
     perform :schema.walk_v1(_queue, _kinds, array(
       select walk.kind from :schema.walk where walk.queue = _queue and walk.kind = any (_kinds) and walk.walk_at <= _now), 8, false);
@@ -2448,13 +2458,20 @@ begin
          array_agg(wanted.key) filter (where wanted.full_at > wanted.empty_at), array_agg(wanted.empty_at) filter (where wanted.full_at > wanted.empty_at)
   into _known, _strict, _available, _targets, _overdrawn, _empty_ats
   from (
-    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots, bucket.full_at,
-           :schema.tokens_v1(bucket.full_at, _now, coalesce(key.rate_per_second, _settings.key_rate_per_second),
-             coalesce(key.burst, _settings.key_burst)) as tokens,
-           :schema.empty_at_v1(_now, coalesce(key.rate_per_second, _settings.key_rate_per_second), coalesce(key.burst, _settings.key_burst)) as empty_at
+    select given.key, coalesce(own.concurrency, _settings.key_concurrency, 1) as slots, used.full_at,
+           :schema.tokens_v1(used.full_at, _now, coalesce(own.rate_per_second, _settings.key_rate_per_second),
+             coalesce(own.burst, _settings.key_burst)) as tokens,
+           :schema.empty_at_v1(_now, coalesce(own.rate_per_second, _settings.key_rate_per_second), coalesce(own.burst, _settings.key_burst)) as empty_at
     from unnest(_keys) as given (key)
-    left join :schema.key on key.queue = _queue and key.key = given.key
-    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+    -- One probe for each: joined, all keys of the queue may be read instead.
+    left join lateral (
+      select key.* from :schema.key where key.queue = _queue and key.key = given.key
+      offset 0
+    ) as own on true
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+      offset 0
+    ) as used on true
   ) as wanted
   cross join lateral (
     -- Running ones are counted no further than the limit.
@@ -2537,16 +2554,23 @@ language plpgsql
 as $tenantry$
 declare
   _is_available :schema.job_state := 'available'; -- See admit_v1.
+  _is_blocked :schema.job_state := 'blocked';
 begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
-         :schema.token_at_v1(bucket.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
+         :schema.token_at_v1(used.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
   from unnest(_keys) as given (key)
   left join :schema.queue on queue.name = _queue
-  left join :schema.key on key.queue = _queue and key.key = given.key
-  left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+  left join lateral (
+    select key.* from :schema.key where key.queue = _queue and key.key = given.key
+    offset 0
+  ) as own on true
+  left join lateral (
+    select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+    offset 0
+  ) as used on true
   cross join lateral (
-    select coalesce(key.rate_per_second, queue.key_rate_per_second) as rate, coalesce(key.burst, queue.key_burst) as burst
+    select coalesce(own.rate_per_second, queue.key_rate_per_second) as rate, coalesce(own.burst, queue.key_burst) as burst
   ) as rated
   cross join lateral (
     select count(*) as available from (
@@ -2554,8 +2578,9 @@ begin
     ) as admitted
   ) as use
   -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
-  where rated.rate is not null and :schema.tokens_v1(bucket.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
-    and exists (select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'blocked')
+  where rated.rate is not null and :schema.tokens_v1(used.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
+    -- Not \`exists\`, which may become a join that reads all that is blocked.
+    and (select job.id from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_blocked order by job.order_at, job.id limit 1) is not null
   order by given.key
   on conflict (queue, key) do update set due_at = excluded.due_at;
 end $tenantry$;
@@ -2592,15 +2617,18 @@ declare
 begin
   with debited as (
     insert into :schema.bucket as bucket (queue, scope, name, full_at)
-    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(key.rate_per_second, queue.key_rate_per_second), used.jobs)
+    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(own.rate_per_second, queue.key_rate_per_second), used.jobs)
     from (
       select job.key, count(*)::integer as jobs from :schema.job
       where job.lease_id = _lease_id and job.state = 'running' and job.key is not null
       group by job.key
     ) as used
     left join :schema.queue on queue.name = _queue
-    left join :schema.key on key.queue = _queue and key.key = used.key
-    where coalesce(key.rate_per_second, queue.key_rate_per_second) is not null
+    left join lateral (
+      select key.* from :schema.key where key.queue = _queue and key.key = used.key
+      offset 0
+    ) as own on true
+    where coalesce(own.rate_per_second, queue.key_rate_per_second) is not null
     order by used.key
     on conflict (queue, scope, name) do update
     set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
@@ -2989,8 +3017,9 @@ begin
       perform :schema.check_fair_v1(_queue, _new.strategy, _blocking);
     end if;
   end if;
-  if _new.strategy <> _old.strategy then
-    -- What came while another strategy ruled was not signalled: without walks, the next fair claim looks for all lanes.
+  if _new.strategy <> _old.strategy or _new.charge <> _old.charge then
+    -- What came while another strategy ruled was not signalled, and passes are jobs or seconds: without walks, the next fair claim
+    -- looks for all lanes and begins anew.
     delete from :schema.walk where walk.queue = _queue;
   end if;
 
@@ -4913,7 +4942,10 @@ begin
                             then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end) end as room
     from unnest(_kinds) as wanted (kind)
     left join :schema.kind on kind.queue = _queue and kind.kind = wanted.kind
-    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+      offset 0
+    ) as bucket on true
     left join (
       -- All that runs in the queue, once, as many as there are busy slots.
       select job.kind, count(*)::integer as jobs from :schema.running_job as job
@@ -4947,22 +4979,30 @@ declare
   _empty_ats timestamptz[];
 begin
   with wanted as materialized (
-    select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
-           case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
+    select given.name, given.place, own.paused_at, limits.*, used.full_at,
+           case when limits.rate is not null then :schema.tokens_v1(used.full_at, _now, limits.rate, limits.burst) end as tokens
     from unnest(_tenants) with ordinality as given (name, place)
     left join :schema.queue on queue.name = _queue
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
-    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+    -- One probe for each: joined, all tenants of the queue may be read instead.
+    left join lateral (
+      select tenant.* from :schema.tenant where tenant.queue = _queue and tenant.tenant = given.name
+      offset 0
+    ) as own on true
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+      offset 0
+    ) as used on true
     cross join lateral (
-      select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
-             coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
-             case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
+      select coalesce(own.concurrency, queue.tenant_concurrency) as concurrency,
+             coalesce(own.rate_per_second, queue.tenant_rate_per_second) as rate,
+             case when own.rate_per_second is not null then own.burst else queue.tenant_burst end as burst
     ) as limits
   ),
   counted as materialized (
     -- All that runs in the queue, once and not for each of the tenants.
     select job.tenant, count(*)::integer as jobs from :schema.running_job as job
-    where job.queue = _queue and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
+    where job.queue = _queue and job.tenant = any (_tenants)
+      and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
     group by job.tenant
   )
   select array_agg(tenant.room order by tenant.place),
@@ -5032,6 +5072,31 @@ begin
   ));
 end $tenantry$;
 
+-- What to look at again when a limit for all tenants has changed: 64 of the tenants with parked lanes, and each of the next claims at
+-- 64 more, as when tokens come, since a claim that found all of them still at their limits would park them one after another. Where
+-- no limit is left, all.
+create function :schema.look_again_v1(_queue text) returns text[]
+language plpgsql
+as $tenantry$
+declare
+  _caps record;
+begin
+  _caps := :schema.caps_v1(_queue, '{}', 1, clock_timestamp());
+  if _caps.bound then
+    update :schema.ring set parked_until = clock_timestamp()
+    where ring.queue = _queue and ring.parked_until is not null
+      and not exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = ring.tenant and tenant.paused_at is not null);
+    return array(
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.parked_until <= clock_timestamp()
+      group by ring.tenant
+      order by min(ring.pass), ring.tenant
+      limit 64
+    );
+  end if;
+  return array(select distinct ring.tenant from :schema.ring where ring.queue = _queue and ring.parked_until is not null);
+end $tenantry$;
+
 -- Brings the parked lanes of these tenants ('' for all) back into the order of the ring, for a claim to look at their limits again,
 -- and lanes whose tenant has changed its group into that of the new one. No credit for having waited: a lane begins at its own
 -- pass, or where those that wait do.
@@ -5041,12 +5106,14 @@ as $tenantry$
 declare
   _groups text[];
 begin
+  if '' = any (_tenants) then
+    _tenants := array_remove(_tenants, '') || :schema.look_again_v1(_queue);
+  end if;
   with moved as (
     select lane.ctid, lane.kind, lane.grp as old_grp, coalesce(tenant.grp, '') as new_grp
     from (
       select own.ctid, own.tenant, own.kind, own.grp, own.parked_until
-      from unnest(case when '' = any (_tenants)
-                       then array(select distinct ring.tenant from :schema.ring where ring.queue = _queue) else _tenants end) as noticed (name)
+      from unnest(_tenants) as noticed (name)
       cross join lateral (
         select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.tenant = noticed.name
         offset 0
