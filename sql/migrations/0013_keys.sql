@@ -15,6 +15,11 @@ create function :schema.admit_v1(_queue text, _keys text[]) returns void
 language plpgsql
 as $tenantry$
 declare
+  -- As parameters, for of the indexes only job_key serves states that are not known beforehand: with stale statistics another one,
+  -- that of what is available, say, was read from end to end.
+  _is_available :schema.job_state := 'available';
+  _is_running :schema.job_state := 'running';
+  _is_scheduled :schema.job_state := 'scheduled';
   -- Not later than the time that the claim notes for the jobs that it starts, or a token would be used before it has come.
   _now timestamptz := statement_timestamp();
   _settings :schema.queue;
@@ -36,21 +41,28 @@ begin
          array_agg(wanted.key) filter (where wanted.full_at > wanted.empty_at), array_agg(wanted.empty_at) filter (where wanted.full_at > wanted.empty_at)
   into _known, _strict, _available, _targets, _overdrawn, _empty_ats
   from (
-    select given.key, coalesce(key.concurrency, _settings.key_concurrency, 1) as slots, bucket.full_at,
-           :schema.tokens_v1(bucket.full_at, _now, coalesce(key.rate_per_second, _settings.key_rate_per_second),
-             coalesce(key.burst, _settings.key_burst)) as tokens,
-           :schema.empty_at_v1(_now, coalesce(key.rate_per_second, _settings.key_rate_per_second), coalesce(key.burst, _settings.key_burst)) as empty_at
+    select given.key, coalesce(own.concurrency, _settings.key_concurrency, 1) as slots, used.full_at,
+           :schema.tokens_v1(used.full_at, _now, coalesce(own.rate_per_second, _settings.key_rate_per_second),
+             coalesce(own.burst, _settings.key_burst)) as tokens,
+           :schema.empty_at_v1(_now, coalesce(own.rate_per_second, _settings.key_rate_per_second), coalesce(own.burst, _settings.key_burst)) as empty_at
     from unnest(_keys) as given (key)
-    left join :schema.key on key.queue = _queue and key.key = given.key
-    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+    -- One probe for each: joined, all keys of the queue may be read instead.
+    left join lateral (
+      select key.* from :schema.key where key.queue = _queue and key.key = given.key
+      offset 0
+    ) as own on true
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+      offset 0
+    ) as used on true
   ) as wanted
   cross join lateral (
     -- Running ones are counted no further than the limit.
     select (select count(*) from (
-              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = 'available' limit 10000
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_available limit 10000
             ) as admitted)::integer as available,
            (select count(*) from (
-              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = 'running' limit wanted.slots
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_running limit wanted.slots
             ) as busy)::integer as running
   ) as use
   where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
@@ -68,7 +80,7 @@ begin
     from unnest(_known, _available, _targets) as given (key, available, target)
     cross join lateral (
       select job.id from :schema.job
-      where job.queue = _queue and job.key = given.key and job.state = 'available'
+      where job.queue = _queue and job.key = given.key and job.state = _is_available
       order by job.order_at desc, job.id desc
       limit greatest(0, given.available - given.target)
     ) as surplus
@@ -95,7 +107,7 @@ begin
     ) as head
     where not given.strict or not exists (
       select from :schema.job as earlier
-      where earlier.queue = _queue and earlier.key = given.key and earlier.state = 'scheduled'
+      where earlier.queue = _queue and earlier.key = given.key and earlier.state = _is_scheduled
         and (earlier.order_at, earlier.id) < (head.order_at, head.id) and earlier.claimed_at is not null
     )
   );
@@ -123,25 +135,35 @@ end $tenantry$;
 create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
 language plpgsql
 as $tenantry$
+declare
+  _is_available :schema.job_state := 'available'; -- See admit_v1.
+  _is_blocked :schema.job_state := 'blocked';
 begin
   insert into :schema.key_timer as timer (queue, key, due_at)
   select _queue, given.key,
-         :schema.token_at_v1(bucket.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
+         :schema.token_at_v1(used.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
   from unnest(_keys) as given (key)
   left join :schema.queue on queue.name = _queue
-  left join :schema.key on key.queue = _queue and key.key = given.key
-  left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+  left join lateral (
+    select key.* from :schema.key where key.queue = _queue and key.key = given.key
+    offset 0
+  ) as own on true
+  left join lateral (
+    select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+    offset 0
+  ) as used on true
   cross join lateral (
-    select coalesce(key.rate_per_second, queue.key_rate_per_second) as rate, coalesce(key.burst, queue.key_burst) as burst
+    select coalesce(own.rate_per_second, queue.key_rate_per_second) as rate, coalesce(own.burst, queue.key_burst) as burst
   ) as rated
   cross join lateral (
     select count(*) as available from (
-      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'available' limit rated.burst
+      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_available limit rated.burst
     ) as admitted
   ) as use
   -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
-  where rated.rate is not null and :schema.tokens_v1(bucket.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
-    and exists (select from :schema.job where job.queue = _queue and job.key = given.key and job.state = 'blocked')
+  where rated.rate is not null and :schema.tokens_v1(used.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
+    -- Not `exists`, which may become a join that reads all that is blocked.
+    and (select job.id from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_blocked order by job.order_at, job.id limit 1) is not null
   order by given.key
   on conflict (queue, key) do update set due_at = excluded.due_at;
 end $tenantry$;
@@ -178,15 +200,18 @@ declare
 begin
   with debited as (
     insert into :schema.bucket as bucket (queue, scope, name, full_at)
-    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(key.rate_per_second, queue.key_rate_per_second), used.jobs)
+    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(own.rate_per_second, queue.key_rate_per_second), used.jobs)
     from (
       select job.key, count(*)::integer as jobs from :schema.job
       where job.lease_id = _lease_id and job.state = 'running' and job.key is not null
       group by job.key
     ) as used
     left join :schema.queue on queue.name = _queue
-    left join :schema.key on key.queue = _queue and key.key = used.key
-    where coalesce(key.rate_per_second, queue.key_rate_per_second) is not null
+    left join lateral (
+      select key.* from :schema.key where key.queue = _queue and key.key = used.key
+      offset 0
+    ) as own on true
+    where coalesce(own.rate_per_second, queue.key_rate_per_second) is not null
     order by used.key
     on conflict (queue, scope, name) do update
     set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)

@@ -120,7 +120,10 @@ begin
                             then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end) end as room
     from unnest(_kinds) as wanted (kind)
     left join :schema.kind on kind.queue = _queue and kind.kind = wanted.kind
-    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+      offset 0
+    ) as bucket on true
     left join (
       -- All that runs in the queue, once, as many as there are busy slots.
       select job.kind, count(*)::integer as jobs from :schema.running_job as job
@@ -154,22 +157,30 @@ declare
   _empty_ats timestamptz[];
 begin
   with wanted as materialized (
-    select given.name, given.place, tenant.paused_at, limits.*, bucket.full_at,
-           case when limits.rate is not null then :schema.tokens_v1(bucket.full_at, _now, limits.rate, limits.burst) end as tokens
+    select given.name, given.place, own.paused_at, limits.*, used.full_at,
+           case when limits.rate is not null then :schema.tokens_v1(used.full_at, _now, limits.rate, limits.burst) end as tokens
     from unnest(_tenants) with ordinality as given (name, place)
     left join :schema.queue on queue.name = _queue
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.name
-    left join :schema.bucket on bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+    -- One probe for each: joined, all tenants of the queue may be read instead.
+    left join lateral (
+      select tenant.* from :schema.tenant where tenant.queue = _queue and tenant.tenant = given.name
+      offset 0
+    ) as own on true
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+      offset 0
+    ) as used on true
     cross join lateral (
-      select coalesce(tenant.concurrency, queue.tenant_concurrency) as concurrency,
-             coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) as rate,
-             case when tenant.rate_per_second is not null then tenant.burst else queue.tenant_burst end as burst
+      select coalesce(own.concurrency, queue.tenant_concurrency) as concurrency,
+             coalesce(own.rate_per_second, queue.tenant_rate_per_second) as rate,
+             case when own.rate_per_second is not null then own.burst else queue.tenant_burst end as burst
     ) as limits
   ),
   counted as materialized (
     -- All that runs in the queue, once and not for each of the tenants.
     select job.tenant, count(*)::integer as jobs from :schema.running_job as job
-    where job.queue = _queue and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
+    where job.queue = _queue and job.tenant = any (_tenants)
+      and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
     group by job.tenant
   )
   select array_agg(tenant.room order by tenant.place),
@@ -239,6 +250,31 @@ begin
   ));
 end $tenantry$;
 
+-- What to look at again when a limit for all tenants has changed: 64 of the tenants with parked lanes, and each of the next claims at
+-- 64 more, as when tokens come, since a claim that found all of them still at their limits would park them one after another. Where
+-- no limit is left, all.
+create function :schema.look_again_v1(_queue text) returns text[]
+language plpgsql
+as $tenantry$
+declare
+  _caps record;
+begin
+  _caps := :schema.caps_v1(_queue, '{}', 1, clock_timestamp());
+  if _caps.bound then
+    update :schema.ring set parked_until = clock_timestamp()
+    where ring.queue = _queue and ring.parked_until is not null
+      and not exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = ring.tenant and tenant.paused_at is not null);
+    return array(
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.parked_until <= clock_timestamp()
+      group by ring.tenant
+      order by min(ring.pass), ring.tenant
+      limit 64
+    );
+  end if;
+  return array(select distinct ring.tenant from :schema.ring where ring.queue = _queue and ring.parked_until is not null);
+end $tenantry$;
+
 -- Brings the parked lanes of these tenants ('' for all) back into the order of the ring, for a claim to look at their limits again,
 -- and lanes whose tenant has changed its group into that of the new one. No credit for having waited: a lane begins at its own
 -- pass, or where those that wait do.
@@ -248,12 +284,14 @@ as $tenantry$
 declare
   _groups text[];
 begin
+  if '' = any (_tenants) then
+    _tenants := array_remove(_tenants, '') || :schema.look_again_v1(_queue);
+  end if;
   with moved as (
     select lane.ctid, lane.kind, lane.grp as old_grp, coalesce(tenant.grp, '') as new_grp
     from (
       select own.ctid, own.tenant, own.kind, own.grp, own.parked_until
-      from unnest(case when '' = any (_tenants)
-                       then array(select distinct ring.tenant from :schema.ring where ring.queue = _queue) else _tenants end) as noticed (name)
+      from unnest(_tenants) as noticed (name)
       cross join lateral (
         select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.tenant = noticed.name
         offset 0
