@@ -5,7 +5,7 @@ import { statements } from './sql.js'
 /** All but those that are about the session alone. */
 const ofSchema = new Set(
   Object.entries(QUERIES)
-    .filter(([, text]) => text.includes(':schema'))
+    .filter(([, text]) => /:schema\b/.test(text))
     .map(([query]) => query),
 )
 
