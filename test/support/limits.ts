@@ -124,7 +124,7 @@ export class LimitWatch implements AsyncDisposable {
   #samples = 0
   #isOver = false
 
-  constructor(session: Session, queue: string, limits: Limits) {
+  constructor(session: Pick<Session, 'run'>, queue: string, limits: Limits) {
     this.#watching = this.#watch(session, queue, limits)
   }
 
@@ -139,7 +139,7 @@ export class LimitWatch implements AsyncDisposable {
     await this.stop()
   }
 
-  async #watch(session: Session, queue: string, limits: Limits): Promise<void> {
+  async #watch(session: Pick<Session, 'run'>, queue: string, limits: Limits): Promise<void> {
     const given = [
       ...(limits.queue === undefined ? [] : [['queue', queue, limits.queue] as const]),
       ...Object.entries(limits.tenants ?? {}).map(([name, limit]) => ['tenant', name, limit] as const),

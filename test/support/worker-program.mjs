@@ -14,6 +14,7 @@ const message = new Promise((resolve) => process.once('message', resolve))
 
 const behaviours = {
   'returns at once': () => {},
+  'takes a moment': () => new Promise((resolve) => setTimeout(resolve, 30)),
   'waits for a message': () => message,
   'waits for its signal': (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve)),
   'ignores everything': () => new Promise(() => setInterval(() => {}, 1_000)),
