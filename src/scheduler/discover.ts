@@ -1,7 +1,7 @@
 import { learned } from './estimate.js'
 import { admit, awaitKey } from './keys.js'
-import type { Lane } from './lane.js'
-import { enter, regroup, unpark } from './standing.js'
+import type { Lane, Tenant } from './lane.js'
+import { enter, lookAgain } from './standing.js'
 import { kindOf, ringOf, type State, signal } from './state.js'
 
 /** Brings the ring up to date with what has happened since the last claim. */
@@ -9,7 +9,10 @@ export function discover(state: State, kinds: readonly string[], nowMs: number):
   unparkDue(state, kinds, nowMs)
   for (const kind of kinds) promote(state, kind, nowMs)
   if (state.measured.size > 0) correct(state, kinds)
-  if (state.noticed.size > 0) lookAgain(state, kinds)
+  if (state.noticed.size > 0) {
+    lookAgain(state, state.noticed, kinds)
+    state.noticed.clear()
+  }
   if (state.noticedKeys.size > 0 || state.awaitedKeys.size > 0) admit(state, nowMs)
   const arrived: Lane[] = []
   for (const kind of kinds) {
@@ -39,28 +42,12 @@ function promote(state: State, kind: string, nowMs: number): void {
   }
 }
 
-/** Tenants of which a slot is free or a setting has changed. */
-function lookAgain(state: State, kinds: readonly string[]): void {
-  const lanes: Lane[] = []
-  for (const tenant of state.noticed) {
-    if (tenant.group !== tenant.nextGroup) regroup(state, tenant, kinds)
-    else for (const lane of tenant.entries.values()) if (lane.standing === 'parked') lanes.push(lane)
-  }
-  state.noticed.clear()
-  if (lanes.length > 0) unpark(state, lanes, kinds)
-}
-
 function unparkDue(state: State, kinds: readonly string[], nowMs: number): void {
-  const lanes: Lane[] = []
-  for (;;) {
-    const next = state.parked.first
-    if (!next || next.parkedUntilMs > nowMs) break
-    state.parked.remove(next)
-    lanes.push(next)
-  }
-  if (lanes.length === 0) return
-  for (const lane of lanes) state.parked.push(lane)
-  unpark(state, lanes, kinds)
+  const due = state.parked.first
+  if (!due || due.parkedUntilMs > nowMs) return
+  const tenants = new Set<Tenant>()
+  for (const lane of state.parked) if (lane.parkedUntilMs <= nowMs) tenants.add(lane.member)
+  lookAgain(state, tenants, kinds)
 }
 
 /** Corrects what was charged for jobs of the kinds that have ended, and learns how long the next ones will take. */

@@ -29,6 +29,8 @@ export interface Lane extends Entry {
   readonly backlog: Heap<Job>
   /** Whether something arrived since the last claim that asked for the kind. */
   isSignalled: boolean
+  /** Whether it was ever ready. */
+  hasEntered: boolean
   parkedUntilMs: number
   /** How long a job is expected to run, learned from those that have. */
   seconds: number | undefined
@@ -79,6 +81,7 @@ export function newLane(member: Tenant, kind: string): Lane {
     slot: -1,
     backlog,
     isSignalled: false,
+    hasEntered: false,
     parkedUntilMs: 0,
     ...learned,
   }

@@ -13,21 +13,44 @@ export function enter(state: State, lanes: readonly Lane[], kinds: readonly stri
   for (const lane of lanes) floors.note(ringOf(state, lane.member), lane.kind)
   for (const lane of lanes) {
     const ring = ringOf(state, lane.member)
+    lane.hasEntered = true
     ring.enter(lane, Math.max(floors.of(ring, lane.kind), largestPass(lane, kinds)))
   }
   refreshGroups(state, groupsOf(lanes), kinds)
 }
 
-/** Brings back what was parked, whatever its kind, to be looked at again. No credit for having waited either. */
-export function unpark(state: State, lanes: readonly Lane[], kinds: readonly string[]): void {
+/**
+ * Looks again at tenants of which a slot is free or a setting has changed: what was parked comes back, whatever its kind, and
+ * whoever has changed the group goes there. No credit for having waited; and as a pass counts in one ring only, whoever comes
+ * into another one begins where those that wait there do.
+ */
+export function lookAgain(state: State, tenants: Iterable<Tenant>, kinds: readonly string[]): void {
   const floors = new Floors(state, kinds)
-  for (const lane of lanes) floors.note(ringOf(state, lane.member), lane.kind)
-  for (const lane of lanes) {
-    const ring = ringOf(state, lane.member)
-    state.parked.remove(lane)
-    ring.enter(lane, floors.of(ring, lane.kind))
+  const groups = new Set<Group>()
+  const concerned = [...tenants].flatMap((tenant) => {
+    const lanes = [...tenant.entries.values()]
+    return tenant.group === tenant.nextGroup ? lanes.filter(({ standing }) => standing === 'parked') : lanes
+  })
+  for (const { member, kind } of concerned) {
+    floors.note(member.nextGroup?.ring ?? state.ring, kind)
+    for (const group of [member.group, member.nextGroup]) if (group) groups.add(group)
   }
-  refreshGroups(state, groupsOf(lanes), kinds)
+  for (const lane of concerned) comeBack(state, lane, floors)
+  for (const tenant of tenants) tenant.group = tenant.nextGroup
+  refreshGroups(state, groups, kinds)
+}
+
+function comeBack(state: State, lane: Lane, floors: Floors): void {
+  const { member, kind, standing } = lane
+  const ring = member.nextGroup?.ring ?? state.ring
+  const floor = floors.of(ring, kind)
+  if (standing === 'parked') state.parked.remove(lane)
+  if (member.group === member.nextGroup) {
+    ring.enter(lane, floor)
+    return
+  }
+  ringOf(state, member).leave(lane)
+  ring.restore(lane, standing === 'idle' ? 'idle' : 'ready', lane.hasEntered ? floor : lane.pass)
 }
 
 /** The lane has nothing more to give now. */
@@ -50,26 +73,6 @@ export function parkLane(state: State, lane: Lane, untilMs: number): void {
   ringOf(state, lane.member).park(lane)
   lane.parkedUntilMs = untilMs
   state.parked.push(lane)
-}
-
-/** A pass counts in one ring only: a tenant that changes its group begins in the new one where those that wait do. */
-export function regroup(state: State, tenant: Tenant, kinds: readonly string[]): void {
-  const { group: before, nextGroup: group } = tenant
-  if (before === group) return
-  const floors = new Floors(state, kinds)
-  const ring = group?.ring ?? state.ring
-  const lanes = [...tenant.entries.values()]
-  for (const lane of lanes) floors.note(ring, lane.kind)
-  for (const lane of lanes) {
-    if (lane.standing === 'parked') state.parked.remove(lane)
-    ringOf(state, tenant).leave(lane)
-  }
-  tenant.group = group
-  for (const lane of lanes) {
-    const isUnserved = lane.standing === 'idle' && lane.pass === 0
-    ring.restore(lane, lane.standing === 'idle' ? 'idle' : 'ready', isUnserved ? 0 : floors.of(ring, lane.kind))
-  }
-  refreshGroups(state, new Set([before, group].filter((each) => each !== undefined)), kinds)
 }
 
 /** A group stands at the top, kind by kind, exactly while one of its tenants waits. */
@@ -103,20 +106,18 @@ function largestPass({ member }: Entry, kinds: readonly string[]): number {
 }
 
 /**
- * Whose passes tell where those of a kind begin: those of kinds without limits, and of the kind itself. While a kind is
- * paused or at its limit its passes stand still, and whoever began at one of them would be served alone for long.
+ * Whose passes tell where those of a kind begin: those of the claim's kinds that have no limits, and of the kind itself. While
+ * a kind is paused or at its limit its passes stand still, and whoever began at one of them would be served alone for long.
+ * What is of a kind that the claim does not ask for is measured against its own.
  */
 function floorOf(
   state: State,
   ring: Ring,
   { kind, kinds }: { readonly kind: string; readonly kinds: readonly string[] },
 ): number {
-  return ring.floor(
-    kinds.length === 1 && kinds[0] === kind
-      ? kinds
-      : kinds.filter((each) => each === kind || isUnlimited(kindOf(state, each).limits)),
-    kinds,
-  )
+  if (kinds.length === 1 || !kinds.includes(kind)) return ring.floor([kind], [kind])
+  const counted = kinds.filter((each) => each === kind || isUnlimited(kindOf(state, each).limits))
+  return ring.floor(counted, kinds)
 }
 
 /** Floors as they were before anybody entered. */
