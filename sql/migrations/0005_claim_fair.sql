@@ -115,7 +115,35 @@ begin
   if _picked.names is null then
     return;
   end if;
-  if true = any (_picked.are_groups) then
+  if true = any (_picked.are_groups) and _quantum >= all (_picked.shares) then
+    -- What a group passes on in one turn goes to its first tenant; so they are all asked in one statement.
+    select array_agg(served.tenant), array_agg(served.grp), array_agg(served.weight), array_agg(served.share),
+           array_agg(served.grp) filter (where served.is_group and served.tenant is null)
+    into tenants, groups, weights, shares, _emptied
+    from (
+      select case when picked.is_group then head.tenant else picked.name end as tenant, case when picked.is_group then picked.name else '' end as grp,
+             case when picked.is_group
+                  then (select coalesce(min(tenant.weight), 1) from :schema.tenant where tenant.queue = _queue and tenant.tenant = head.tenant)
+                  else picked.weight end as weight,
+             picked.share, picked.is_group
+      from unnest(_picked.names, _picked.are_groups, _picked.weights, _picked.shares) with ordinality
+        as picked (name, is_group, weight, share, place)
+      left join lateral (
+        select first.tenant
+        from unnest(_kinds) as wanted (kind)
+        cross join lateral (
+          select ring.tenant, ring.pass from :schema.ring
+          where ring.queue = _queue and ring.grp = picked.name and ring.kind = wanted.kind and ring.ready
+          order by ring.pass, ring.tenant
+          limit 1
+        ) as first
+        where picked.is_group
+        order by first.pass, first.tenant
+        limit 1
+      ) as head on true
+      order by picked.place
+    ) as served;
+  elsif true = any (_picked.are_groups) then
     for i in 1 .. cardinality(_picked.names) loop
       if _picked.are_groups[i] then
         _inner := :schema.pick_v1(_queue, _picked.names[i], _kinds, _expected, _picked.shares[i], _quantum);
@@ -230,17 +258,19 @@ end $tenantry$;
 
 -- Cuts the quotas of lanes, in the order of their turns, so that no kind gets more than its room.
 create function :schema.cut_v1(_kinds text[], _rooms integer[], _lane_kinds text[], _quotas integer[]) returns integer[]
-language sql immutable
+language plpgsql
 as $tenantry$
-  select array_agg(
-           case when lane.room is null then lane.quota else greatest(0, least(lane.quota, lane.room - (lane.before - lane.quota)))::integer end
-           order by lane.place)
-  from (
-    select given.place, given.quota, _rooms[array_position(_kinds, given.kind)] as room,
-           sum(given.quota) over (partition by given.kind order by given.place) as before
-    from unnest(_lane_kinds, _quotas) with ordinality as given (kind, quota, place)
-  ) as lane
-$tenantry$;
+begin
+  return array(
+    select case when lane.room is null then lane.quota else greatest(0, least(lane.quota, lane.room - (lane.before - lane.quota)))::integer end
+    from (
+      select given.place, given.quota, _rooms[array_position(_kinds, given.kind)] as room,
+             sum(given.quota) over (partition by given.kind order by given.place) as before
+      from unnest(_lane_kinds, _quotas) with ordinality as given (kind, quota, place)
+    ) as lane
+    order by lane.place
+  );
+end $tenantry$;
 
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
 create function :schema.claim_fair_v1(
@@ -298,9 +328,11 @@ declare
   _caps record;
   _rated boolean := false;
   _expected double precision[];
+  _open_expected double precision[];
   _groups text[];
   _turn record;
   _lane record;
+  _cost record;
   _lane_names text[];
   _lane_costs real[];
 begin
@@ -408,9 +440,12 @@ begin
     end if;
     if _shares is null then
       if _governed then
-        _turn := :schema.turns_v1(_queue, _open,
-          case when _expected is not null then array(select _expected[array_position(_kinds, kind)] from unnest(_open) as kind) end,
-          _count - _claimed, _per_lane, _now, _caps.bound);
+        if _expected is not null and _open <> _kinds then
+          _open_expected := array(select _expected[array_position(_kinds, kind)] from unnest(_open) as kind);
+        else
+          _open_expected := _expected;
+        end if;
+        _turn := :schema.turns_v1(_queue, _open, _open_expected, _count - _claimed, _per_lane, _now, _caps.bound);
         continue when _turn.retry;
         _tenants := _turn.tenants;
         _groups := _turn.groups;
@@ -433,8 +468,9 @@ begin
         _lane_quotas := :schema.cut_v1(_open, _kind_rooms, _lane_kinds, _lane_quotas);
       end if;
       if _expected is not null then
-        select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost) into _lane_names, _lane_costs
-        from :schema.costs_v1(_queue, _kinds, _expected, _lane_tenants, _lane_kinds) as lane;
+        _cost := :schema.costs_v1(_queue, _kinds, _expected, _lane_tenants, _lane_kinds);
+        _lane_names := _cost.names;
+        _lane_costs := _cost.costs;
       end if;
     end if;
     if _lane_tenants is null then

@@ -3,11 +3,13 @@
 
 -- Makes the lease of a claim that took something.
 create function :schema.hold_v1(_queue text, _lease_id uuid, _worker_id text, _lease_ms double precision) returns void
-language sql
+-- A function in SQL would be parsed and planned at every call, which costs more than the statement.
+language plpgsql
 as $tenantry$
+begin
   insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
-  values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond')
-$tenantry$;
+  values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond');
+end $tenantry$;
 
 -- Prolongs leases and answers with those that are still held whole. One that is missing was reclaimed, or is being reclaimed
 -- job by job: see reclaim_v1.

@@ -12,12 +12,16 @@
 
 -- What a job of each kind is expected to run, for tenants of which nothing is known.
 create function :schema.expected_v1(_queue text, _kinds text[]) returns double precision[]
-language sql
+language plpgsql
 as $tenantry$
-  select array_agg(greatest(0.001, coalesce(walk.seconds, 1)::double precision) order by wanted.place)
-  from unnest(_kinds) with ordinality as wanted (kind, place)
-  left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
-$tenantry$;
+begin
+  return array(
+    select greatest(0.001, coalesce(walk.seconds, 1)::double precision)
+    from unnest(_kinds) with ordinality as wanted (kind, place)
+    left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
+    order by wanted.place
+  );
+end $tenantry$;
 
 -- Adds what was charged too little, and learns. The lanes are those of the notices, sorted by tenant and kind.
 create function :schema.correct_v1(
@@ -76,14 +80,18 @@ begin
   where node.queue = _queue and node.grp = owed.grp and node.kind = any (_kinds);
 end $tenantry$;
 
--- What a job of each of these lanes is charged. _expected is for the kinds of the claim.
-create function :schema.costs_v1(_queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[])
-returns table (tenant text, kind text, cost real)
+-- What a job of each of these lanes is charged. _expected is for the kinds of the claim. Names and costs, in one order.
+create function :schema.costs_v1(
+  _queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[], out names text[], out costs real[]
+)
 language plpgsql
 as $tenantry$
 begin
-  return query
-  select given.tenant, given.kind, greatest(0.001, coalesce(lane.seconds, _expected[array_position(_kinds, given.kind)]))::real
-  from unnest(_tenants, _lane_kinds) as given (tenant, kind)
-  left join :schema.ring as lane on lane.queue = _queue and lane.tenant = given.tenant and lane.kind = given.kind;
+  select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost)
+  into names, costs
+  from (
+    select given.tenant, given.kind, greatest(0.001, coalesce(own.seconds, _expected[array_position(_kinds, given.kind)]))::real as cost
+    from unnest(_tenants, _lane_kinds) as given (tenant, kind)
+    left join :schema.ring as own on own.queue = _queue and own.tenant = given.tenant and own.kind = given.kind
+  ) as lane;
 end $tenantry$;

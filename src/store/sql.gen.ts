@@ -1085,7 +1085,35 @@ begin
   if _picked.names is null then
     return;
   end if;
-  if true = any (_picked.are_groups) then
+  if true = any (_picked.are_groups) and _quantum >= all (_picked.shares) then
+    -- What a group passes on in one turn goes to its first tenant; so they are all asked in one statement.
+    select array_agg(served.tenant), array_agg(served.grp), array_agg(served.weight), array_agg(served.share),
+           array_agg(served.grp) filter (where served.is_group and served.tenant is null)
+    into tenants, groups, weights, shares, _emptied
+    from (
+      select case when picked.is_group then head.tenant else picked.name end as tenant, case when picked.is_group then picked.name else '' end as grp,
+             case when picked.is_group
+                  then (select coalesce(min(tenant.weight), 1) from :schema.tenant where tenant.queue = _queue and tenant.tenant = head.tenant)
+                  else picked.weight end as weight,
+             picked.share, picked.is_group
+      from unnest(_picked.names, _picked.are_groups, _picked.weights, _picked.shares) with ordinality
+        as picked (name, is_group, weight, share, place)
+      left join lateral (
+        select first.tenant
+        from unnest(_kinds) as wanted (kind)
+        cross join lateral (
+          select ring.tenant, ring.pass from :schema.ring
+          where ring.queue = _queue and ring.grp = picked.name and ring.kind = wanted.kind and ring.ready
+          order by ring.pass, ring.tenant
+          limit 1
+        ) as first
+        where picked.is_group
+        order by first.pass, first.tenant
+        limit 1
+      ) as head on true
+      order by picked.place
+    ) as served;
+  elsif true = any (_picked.are_groups) then
     for i in 1 .. cardinality(_picked.names) loop
       if _picked.are_groups[i] then
         _inner := :schema.pick_v1(_queue, _picked.names[i], _kinds, _expected, _picked.shares[i], _quantum);
@@ -1200,17 +1228,19 @@ end $tenantry$;
 
 -- Cuts the quotas of lanes, in the order of their turns, so that no kind gets more than its room.
 create function :schema.cut_v1(_kinds text[], _rooms integer[], _lane_kinds text[], _quotas integer[]) returns integer[]
-language sql immutable
+language plpgsql
 as $tenantry$
-  select array_agg(
-           case when lane.room is null then lane.quota else greatest(0, least(lane.quota, lane.room - (lane.before - lane.quota)))::integer end
-           order by lane.place)
-  from (
-    select given.place, given.quota, _rooms[array_position(_kinds, given.kind)] as room,
-           sum(given.quota) over (partition by given.kind order by given.place) as before
-    from unnest(_lane_kinds, _quotas) with ordinality as given (kind, quota, place)
-  ) as lane
-$tenantry$;
+begin
+  return array(
+    select case when lane.room is null then lane.quota else greatest(0, least(lane.quota, lane.room - (lane.before - lane.quota)))::integer end
+    from (
+      select given.place, given.quota, _rooms[array_position(_kinds, given.kind)] as room,
+             sum(given.quota) over (partition by given.kind order by given.place) as before
+      from unnest(_lane_kinds, _quotas) with ordinality as given (kind, quota, place)
+    ) as lane
+    order by lane.place
+  );
+end $tenantry$;
 
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
 create function :schema.claim_fair_v1(
@@ -1268,9 +1298,11 @@ declare
   _caps record;
   _rated boolean := false;
   _expected double precision[];
+  _open_expected double precision[];
   _groups text[];
   _turn record;
   _lane record;
+  _cost record;
   _lane_names text[];
   _lane_costs real[];
 begin
@@ -1378,9 +1410,12 @@ begin
     end if;
     if _shares is null then
       if _governed then
-        _turn := :schema.turns_v1(_queue, _open,
-          case when _expected is not null then array(select _expected[array_position(_kinds, kind)] from unnest(_open) as kind) end,
-          _count - _claimed, _per_lane, _now, _caps.bound);
+        if _expected is not null and _open <> _kinds then
+          _open_expected := array(select _expected[array_position(_kinds, kind)] from unnest(_open) as kind);
+        else
+          _open_expected := _expected;
+        end if;
+        _turn := :schema.turns_v1(_queue, _open, _open_expected, _count - _claimed, _per_lane, _now, _caps.bound);
         continue when _turn.retry;
         _tenants := _turn.tenants;
         _groups := _turn.groups;
@@ -1403,8 +1438,9 @@ begin
         _lane_quotas := :schema.cut_v1(_open, _kind_rooms, _lane_kinds, _lane_quotas);
       end if;
       if _expected is not null then
-        select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost) into _lane_names, _lane_costs
-        from :schema.costs_v1(_queue, _kinds, _expected, _lane_tenants, _lane_kinds) as lane;
+        _cost := :schema.costs_v1(_queue, _kinds, _expected, _lane_tenants, _lane_kinds);
+        _lane_names := _cost.names;
+        _lane_costs := _cost.costs;
       end if;
     end if;
     if _lane_tenants is null then
@@ -1859,11 +1895,13 @@ end $tenantry$;
 
 -- Makes the lease of a claim that took something.
 create function :schema.hold_v1(_queue text, _lease_id uuid, _worker_id text, _lease_ms double precision) returns void
-language sql
+-- A function in SQL would be parsed and planned at every call, which costs more than the statement.
+language plpgsql
 as $tenantry$
+begin
   insert into :schema.lease (id, queue, worker_id, claimed_at, expires_at)
-  values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond')
-$tenantry$;
+  values (_lease_id, _queue, _worker_id, clock_timestamp(), clock_timestamp() + _lease_ms * interval '1 millisecond');
+end $tenantry$;
 
 -- Prolongs leases and answers with those that are still held whole. One that is missing was reclaimed, or is being reclaimed
 -- job by job: see reclaim_v1.
@@ -4843,9 +4881,10 @@ as $tenantry$
               else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
 $tenantry$;
 
--- When an empty bucket will be full.
+-- When an empty bucket will be full. Stable, since adding to a time is, in PostgreSQL's eyes: were it called immutable, it would not
+-- be inlined, and cost 50 µs a statement. So are its neighbours.
 create function :schema.empty_at_v1(_now timestamptz, _rate double precision, _burst integer) returns timestamptz
-language sql immutable
+language sql stable
 as $tenantry$
   select _now + _burst / _rate * interval '1 second'
 $tenantry$;
@@ -4865,7 +4904,7 @@ end $tenantry$;
 
 -- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
 create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
-language sql immutable
+language sql stable
 as $tenantry$
   select greatest(_now, _full_at) + ceil(1e6 * _jobs / _rate - 1e-6) * interval '1 microsecond'
 $tenantry$;
@@ -4963,7 +5002,7 @@ end $tenantry$;
 
 -- When the bucket will hold this many tokens.
 create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
-language sql immutable
+language sql stable
 as $tenantry$
   select greatest(_now, least(coalesce(_full_at, _now), :schema.empty_at_v1(_now, _rate, _burst)) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
 $tenantry$;
@@ -5029,8 +5068,9 @@ end $tenantry$;
 
 -- Takes tokens for the jobs that were just claimed, given by lane.
 create function :schema.debit_v1(_queue text, _tenants text[], _kinds text[], _jobs integer[], _now timestamptz) returns void
-language sql
+language plpgsql
 as $tenantry$
+begin
   insert into :schema.bucket as bucket (queue, scope, name, full_at)
   select _queue, used.scope, used.name, :schema.full_at_v1(null, _now, used.rate, used.jobs)
   from (
@@ -5050,8 +5090,8 @@ as $tenantry$
     where coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) is not null
   ) as used
   where used.jobs > 0
-  on conflict (queue, scope, name) do update set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
-$tenantry$;
+  on conflict (queue, scope, name) do update set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now);
+end $tenantry$;
 
 -- Takes the lanes of tenants out of the order of the ring, whatever their kinds, until the times given.
 create function :schema.park_v1(_queue text, _tenants text[], _untils timestamptz[], _now timestamptz) returns void
@@ -5314,12 +5354,16 @@ end $tenantry$;
 
 -- What a job of each kind is expected to run, for tenants of which nothing is known.
 create function :schema.expected_v1(_queue text, _kinds text[]) returns double precision[]
-language sql
+language plpgsql
 as $tenantry$
-  select array_agg(greatest(0.001, coalesce(walk.seconds, 1)::double precision) order by wanted.place)
-  from unnest(_kinds) with ordinality as wanted (kind, place)
-  left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
-$tenantry$;
+begin
+  return array(
+    select greatest(0.001, coalesce(walk.seconds, 1)::double precision)
+    from unnest(_kinds) with ordinality as wanted (kind, place)
+    left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
+    order by wanted.place
+  );
+end $tenantry$;
 
 -- Adds what was charged too little, and learns. The lanes are those of the notices, sorted by tenant and kind.
 create function :schema.correct_v1(
@@ -5378,16 +5422,20 @@ begin
   where node.queue = _queue and node.grp = owed.grp and node.kind = any (_kinds);
 end $tenantry$;
 
--- What a job of each of these lanes is charged. _expected is for the kinds of the claim.
-create function :schema.costs_v1(_queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[])
-returns table (tenant text, kind text, cost real)
+-- What a job of each of these lanes is charged. _expected is for the kinds of the claim. Names and costs, in one order.
+create function :schema.costs_v1(
+  _queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[], out names text[], out costs real[]
+)
 language plpgsql
 as $tenantry$
 begin
-  return query
-  select given.tenant, given.kind, greatest(0.001, coalesce(lane.seconds, _expected[array_position(_kinds, given.kind)]))::real
-  from unnest(_tenants, _lane_kinds) as given (tenant, kind)
-  left join :schema.ring as lane on lane.queue = _queue and lane.tenant = given.tenant and lane.kind = given.kind;
+  select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost)
+  into names, costs
+  from (
+    select given.tenant, given.kind, greatest(0.001, coalesce(own.seconds, _expected[array_position(_kinds, given.kind)]))::real as cost
+    from unnest(_tenants, _lane_kinds) as given (tenant, kind)
+    left join :schema.ring as own on own.queue = _queue and own.tenant = given.tenant and own.kind = given.kind
+  ) as lane;
 end $tenantry$;
 ` },
   { version: 21, name: 'tenants', text: `-- breaking: no
