@@ -77,16 +77,20 @@ export function parkLane(state: State, lane: Lane, untilMs: number): void {
 
 /** A group stands at the top, kind by kind, exactly while one of its tenants waits. */
 function refreshGroups(state: State, groups: ReadonlySet<Group>, kinds: readonly string[]): void {
+  const entering: { readonly entry: Entry; readonly pass: number }[] = []
+  const resting: Entry[] = []
   for (const group of groups) {
     for (const kind of state.kinds.keys()) {
       const isReady = group.ring.hasReady(kind)
       const entry = isReady ? groupEntryOf(state, group, kind) : group.entries.get(kind)
       if (!entry || isReady === (entry.standing === 'ready')) continue
-      if (isReady)
-        state.ring.enter(entry, Math.max(floorOf(state, state.ring, { kind, kinds }), largestPass(entry, kinds)))
-      else state.ring.rest(entry)
+      const pass = () => Math.max(floorOf(state, state.ring, { kind, kinds }), largestPass(entry, kinds))
+      if (isReady) entering.push({ entry, pass: pass() })
+      else resting.push(entry)
     }
   }
+  for (const entry of resting) state.ring.rest(entry)
+  for (const { entry, pass } of entering) state.ring.enter(entry, pass)
 }
 
 function refreshEntry(state: State, group: Group, kind: string): void {

@@ -24,7 +24,8 @@ describe('the database', () => {
 const SCRIPTS: readonly (readonly [string, ScriptOptions])[] = [
   ['nothing is set', {}],
   ['tenants have several kinds', { kinds: 2 }],
-  ['weights and groups change', { settings: ['weight', 'group'], kinds: 2 }],
+  ['weights and groups change', { settings: ['weight', 'group'] }],
+  ['weights change and tenants have several kinds', { settings: ['weight'], kinds: 2 }],
   ['limits and pauses change', { settings: ['limit', 'pause'] }],
   ['tokens run out', { settings: ['rate'] }],
   ['jobs have keys', { settings: ['limit'], keys: true }],

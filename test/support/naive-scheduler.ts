@@ -47,7 +47,7 @@ export class NaiveScheduler {
     tenant.group = group
     tenant.pass = pass
     tenant.ready = wasReady
-    for (const each of [before, group]) this.#refresh(each)
+    for (const each of [group, before]) this.#refresh(each)
   }
 
   /** The id of the job whose turn it is. */
