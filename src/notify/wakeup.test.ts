@@ -60,6 +60,19 @@ test('a hint wakes an idle worker at once', async () => {
   expect(await timed(wait)).toBeLessThanOrEqual(1)
 })
 
+test('a freed slot wakes it only where a limit holds jobs back, or a key may', async () => {
+  const wakeup = create()
+  wakeup.slotFreed({ keyed: false })
+  expect(await timed(wakeup.wait(true, signal))).toBe(100)
+  wakeup.heldBack = true
+  wakeup.slotFreed({ keyed: false })
+  expect(await timed(wakeup.wait(true, signal))).toBeLessThanOrEqual(1)
+  wakeup.look()
+  wakeup.heldBack = false
+  wakeup.slotFreed({ keyed: true })
+  expect(await timed(wakeup.wait(true, signal))).toBeLessThanOrEqual(1)
+})
+
 test('a hint that came while the claim was under way is not forgotten', async () => {
   const wakeup = create()
   wakeup.look()

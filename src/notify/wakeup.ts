@@ -48,9 +48,12 @@ export class Wakeup {
     if (this.#wake) this.#arm(this.#spreadMs())
   }
 
-  /** A job has ended, and with it its use of every limit. What it held back may start now: nobody else may be told. */
-  slotFreed(): void {
-    if (this.heldBack) this.hint()
+  /**
+   * A job has ended, and with it its use of every limit. What it held back may start now, and without notifications
+   * nobody tells. A claim does not answer whether keys hold jobs back, so where the job had one we look in any case.
+   */
+  slotFreed({ keyed }: { readonly keyed: boolean }): void {
+    if (this.heldBack || keyed) this.hint()
   }
 
   /** There may be something to claim in `delayMs`. */

@@ -1,3 +1,4 @@
+import type { Job } from '../job/job.js'
 import { type HeldJob, HeldLeases } from '../lease/held-leases.js'
 import { Keeper } from '../lease/keeper.js'
 import { Maintainer } from '../maintenance/maintainer.js'
@@ -143,13 +144,19 @@ export class WorkerRuntime {
 
   #settled(held: HeldJob, outcome: Outcome): void {
     this.#leases.drop(held)
-    this.#count(held, outcome.type)
+    this.#ended(held, outcome.type)
     // Saves the wait for the next poll when we do not listen.
     if (outcome.type === 'retry' || outcome.type === 'snooze')
       this.#wakeups.get(held.lease.queue)?.hintIn(outcome.delayMs)
   }
 
-  #count({ job }: HeldJob, outcome: Outcome['type']): void {
+  /** The database knows that the job does not run any more. */
+  #ended({ job, lease }: HeldJob, outcome: Outcome['type']): void {
+    this.#wakeups.get(lease.queue)?.slotFreed({ keyed: job.key !== undefined })
+    this.#count(job, outcome)
+  }
+
+  #count(job: Job, outcome: Outcome['type']): void {
     const now = this.#options.clock.monotonicMs()
     if (outcome === 'complete') this.#numbers.settled(job, 'completed', now)
     else if (outcome === 'retry' || outcome === 'discard') this.#numbers.settled(job, 'failed', now)
@@ -241,7 +248,7 @@ export class WorkerRuntime {
       decided: (job, outcome) => failures.decided(job, outcome),
       began: (held) => this.#numbers.began(held, held.job, clock.monotonicMs()),
       ended: (held) => this.#numbers.ended(held, clock.monotonicMs()),
-      completedInTransaction: (held) => this.#count(held, 'complete'),
+      completedInTransaction: (held) => this.#ended(held, 'complete'),
     })
   }
 

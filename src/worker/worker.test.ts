@@ -1,14 +1,14 @@
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { MemoryStore } from '../../test/support/memory-store.js'
-import { systemClock } from '../clock.js'
+import { delay, systemClock } from '../clock.js'
 import type { TransactionClient } from '../driver/transaction-client.js'
 import { LeaseLostError, ShutdownError, TenantryError } from '../errors.js'
 import { defineJob } from '../job/define-job.js'
 import type { StandardSchema } from '../job/standard-schema.js'
 import { type Logger, silentLogger } from '../logger.js'
 import { systemRandom } from '../random.js'
-import type { ClaimRequest, Store } from '../store/store.js'
+import type { Claim, ClaimRequest, Store } from '../store/store.js'
 import type { BatchContext } from './context.js'
 import type { BatchJobResult } from './handlers.js'
 import { resolveWorkerOptions, type WorkerOptions } from './options.js'
@@ -26,8 +26,11 @@ const never = () => new Promise<never>(() => {})
 const job = defineJob({ kind: 'job', maxAttempts: 3, retry: { baseMs: 50, jitter: 'none' } })
 
 /** A worker on a store in memory: its timers, its loops and its shutdown in virtual time. */
-function setUp(options: WorkerOptions = {}, replaced: Partial<WorkerDependencies> = {}) {
-  const store = new MemoryStore()
+function setUp(
+  options: WorkerOptions = {},
+  replaced: Partial<WorkerDependencies> = {},
+  store: MemoryStore = new MemoryStore(),
+) {
   const calls = new Map<string, number>()
   const failures: { when: (call: string) => boolean; error: () => unknown }[] = []
   const counted = new Proxy<Store>(store, {
@@ -318,6 +321,24 @@ test('a handler that ends long after its attempt was over changes nothing more',
   await advance(5_000)
   expect(store.count('completed')).toBe(5)
   expect(most).toBe(1)
+  await worker.stop()
+})
+
+/** A queue with a concurrency of one. */
+class LimitedStore extends MemoryStore {
+  override async claim(request: ClaimRequest): Promise<Claim> {
+    if (this.count('running') > 0) return { jobs: [], heldBack: true }
+    return { ...(await super.claim({ ...request, count: 1 })), heldBack: true }
+  }
+}
+
+test('the next job starts once the slot of a limit is free, without a poll or a notification', async () => {
+  const { worker, store, enqueue } = setUp({ pollMinMs: 60_000, concurrency: 8 }, {}, new LimitedStore())
+  worker.handle(job, () => delay(100))
+  await enqueue(10)
+  await worker.start()
+  await advance(2_000)
+  expect(store.count('completed')).toBe(10)
   await worker.stop()
 })
 
