@@ -2,16 +2,17 @@ import { delay, machineClockMs } from '../clock.js'
 import { createClient, endClient } from '../driver/client.js'
 import { systemRandom } from '../random.js'
 import { Tenantry } from '../tenantry.js'
-import type { WorkerProgress } from '../workload/protocol.js'
 import { rejectionOf } from '../workload/run.js'
 import { type Distribution, distributionOf } from '../workload/statistics.js'
 import { WorkerPool } from '../workload/worker-pool.js'
 import { workloadJob } from '../workload/workload-job.js'
 import { type BenchEnvironment, environmentOf } from './environment.js'
+import { HandlerStarts } from './handler-starts.js'
 import type { BenchServer } from './server.js'
+import { SLOT_VARIANTS, type SlotResult, sampleSlot } from './slot-latency.js'
 
 export interface LatencyBenchOptions {
-  /** Jobs enqueued with LISTEN; by polling a third as many, since each takes a second. */
+  /** Jobs enqueued with LISTEN, and of each limit; by polling a third as many, since each takes a second. */
   readonly samples: number
   readonly signal: AbortSignal
   readonly onSample?: (done: number, total: number) => void
@@ -33,7 +34,8 @@ export interface LatencyResult {
 }
 
 export interface LatencyTarget {
-  readonly wakeUp: 'listen'
+  /** What was measured, in words. */
+  readonly measured: string
   readonly percentile: 'p50' | 'p99'
   readonly ms: number
   readonly mostMs: number
@@ -42,11 +44,15 @@ export interface LatencyTarget {
 
 export interface LatencyBenchResult {
   readonly results: readonly LatencyResult[]
+  readonly slots: readonly SlotResult[]
   readonly targets: readonly LatencyTarget[]
   readonly environment: BenchEnvironment
 }
 
 const TARGETS_MS = { p50: 3, p99: 15 } as const
+
+/** From the end of a job to the start of the next one that waited for its slot. */
+const SLOT_TARGET_MS = 50
 
 /** Long enough for the queue to be idle again, and of no rhythm that a timer of the worker could have. */
 const LISTEN_GAP_MS = { min: 10, max: 150 }
@@ -62,7 +68,7 @@ export async function benchLatency(server: BenchServer, options: LatencyBenchOpt
   const schema = newSchema()
   await session.migrate(schema)
   const pollSamples = Math.ceil(options.samples / 3 / POLL_QUEUES)
-  const total = options.samples + pollSamples * POLL_QUEUES
+  const total = options.samples + pollSamples * POLL_QUEUES + SLOT_VARIANTS.length * (options.samples + 1)
   let done = 0
   const onSample = () => {
     done += 1
@@ -83,7 +89,11 @@ export async function benchLatency(server: BenchServer, options: LatencyBenchOpt
     ),
   )
   const results = [resultOf('listen', listened), resultOf('poll', polled.flat())]
-  return { results, targets: targetsOf(results), environment }
+  const slots: SlotResult[] = []
+  for (const variant of SLOT_VARIANTS) {
+    slots.push(await sampleSlot(variant, { ...common, samples: options.samples }))
+  }
+  return { results, slots, targets: [...targetsOf(results), ...slots.map(slotTarget)], environment }
 }
 
 interface SampleOptions {
@@ -107,7 +117,7 @@ interface Sample {
 /** Enqueues one job after another for a worker process that has nothing else to do. */
 async function sample(options: SampleOptions): Promise<readonly Sample[]> {
   const { connectionString, schema, queue, listen, samples, interrupted } = options
-  const starts = new Starts(samples)
+  const starts = new HandlerStarts(samples)
   const pool = new WorkerPool({
     processes: 1,
     start: { type: 'start', connectionString, schema, queue, concurrency: 8, listen },
@@ -119,8 +129,8 @@ async function sample(options: SampleOptions): Promise<readonly Sample[]> {
     await Promise.race([starts.complete, pool.failure, interrupted])
     await pool.stop()
     return commits.map(({ sentMs, confirmedMs }, index) => ({
-      commitToStartMs: starts.of(index) - sentMs,
-      confirmationToStartMs: starts.of(index) - confirmedMs,
+      commitToStartMs: starts.startedMs(index) - sentMs,
+      confirmationToStartMs: starts.startedMs(index) - confirmedMs,
     }))
   } finally {
     await pool.kill()
@@ -156,32 +166,6 @@ async function enqueueAll(options: SampleOptions): Promise<readonly Commit[]> {
   }
 }
 
-/** When the handler of each job started, as the worker process reports it. */
-class Starts {
-  readonly #expected: number
-  readonly #startedMs = new Map<number, number>()
-  readonly complete: Promise<void>
-  #completed: () => void = () => {}
-
-  constructor(expected: number) {
-    this.#expected = expected
-    this.complete = new Promise((resolve) => {
-      this.#completed = resolve
-    })
-  }
-
-  add({ starts }: WorkerProgress): void {
-    for (const { index, startedMs } of starts) this.#startedMs.set(index, startedMs)
-    if (this.#startedMs.size === this.#expected) this.#completed()
-  }
-
-  of(index: number): number {
-    const startedMs = this.#startedMs.get(index)
-    if (startedMs === undefined) throw new RangeError(`expected a start of job ${index}`)
-    return startedMs
-  }
-}
-
 function resultOf(wakeUp: LatencyResult['wakeUp'], samples: readonly Sample[]): LatencyResult {
   return {
     wakeUp,
@@ -202,6 +186,15 @@ function targetsOf(results: readonly LatencyResult[]): readonly LatencyTarget[] 
   if (!listened) return []
   return (['p50', 'p99'] as const).map((percentile) => {
     const ms = listened.confirmationToStartMs[percentile]
-    return { wakeUp: 'listen', percentile, ms, mostMs: TARGETS_MS[percentile], met: ms <= TARGETS_MS[percentile] }
+    return { measured: 'listen', percentile, ms, mostMs: TARGETS_MS[percentile], met: ms <= TARGETS_MS[percentile] }
   })
+}
+
+function slotTarget(slot: SlotResult): LatencyTarget {
+  const ms = slot.endToStartMs.p99
+  return { measured: slotName(slot), percentile: 'p99', ms, mostMs: SLOT_TARGET_MS, met: ms <= SLOT_TARGET_MS }
+}
+
+export function slotName({ limit, wakeUp, processes }: SlotResult): string {
+  return `slot of a ${limit}, ${wakeUp}, ${processes} ${processes === 1 ? 'process' : 'processes'}`
 }

@@ -57,19 +57,35 @@ describe('bench', () => {
     expect(await schemas()).toEqual(before)
   })
 
-  it('latency measures with LISTEN and by polling', async () => {
+  it('latency measures with LISTEN and by polling, and how soon a slot of a limit is used again', async () => {
     const args = ['bench', 'latency', '--json', '--samples', '10']
     const { exitCode, stdout } = await runCommand(args, { environment: environment() })
     expect(exitCode).toBe(0)
-    const { results, targets } = JSON.parse(stdout) as LatencyBenchResult
+    const { results, slots, targets } = JSON.parse(stdout) as LatencyBenchResult
     expect(results.map(({ wakeUp }) => wakeUp)).toEqual(['listen', 'poll'])
     for (const { commitToStartMs, confirmationToStartMs } of results) {
       expect(commitToStartMs.p50).toBeGreaterThan(0)
       expect(confirmationToStartMs.p50).toBeLessThan(commitToStartMs.p50)
     }
-    expect(targets.map(({ percentile, mostMs }) => [percentile, mostMs])).toEqual([
-      ['p50', 3],
-      ['p99', 15],
+    expect(slots.map(({ limit, wakeUp, processes }) => [limit, wakeUp, processes])).toEqual([
+      ['tenant', 'listen', 1],
+      ['tenant', 'listen', 2],
+      ['key', 'listen', 1],
+      ['key', 'listen', 2],
+      ['tenant', 'poll', 1],
+    ])
+    for (const { samples, endToStartMs } of slots) {
+      expect(samples).toBe(10)
+      expect(endToStartMs.p50).toBeGreaterThan(0)
+    }
+    expect(targets.map(({ measured, percentile, mostMs }) => [measured, percentile, mostMs])).toEqual([
+      ['listen', 'p50', 3],
+      ['listen', 'p99', 15],
+      ['slot of a tenant, listen, 1 process', 'p99', 50],
+      ['slot of a tenant, listen, 2 processes', 'p99', 50],
+      ['slot of a key, listen, 1 process', 'p99', 50],
+      ['slot of a key, listen, 2 processes', 'p99', 50],
+      ['slot of a tenant, poll, 1 process', 'p99', 50],
     ])
   })
 

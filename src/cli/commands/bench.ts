@@ -3,7 +3,7 @@ import { Command, Option } from 'commander'
 import { benchClaims, type ClaimBenchResult, type ClaimBenchStep } from '../../bench/claim-bench.js'
 import { claimMarkdown, comparisonTable, environmentLine, resultTable } from '../../bench/claim-report.js'
 import { benchLatency, type LatencyBenchResult } from '../../bench/latency-bench.js'
-import { latencyMarkdown, latencyTable, latencyTargetTable } from '../../bench/latency-report.js'
+import { latencyMarkdown, latencyTable, latencyTargetTable, slotTable } from '../../bench/latency-report.js'
 import { benchNumbers, type NumbersBenchResult } from '../../bench/numbers-bench.js'
 import { numbersMarkdown, numbersTable, numbersTargetTable } from '../../bench/numbers-report.js'
 import { scenarioNames, selectScenarios } from '../../bench/scenarios.js'
@@ -82,8 +82,13 @@ interface LatencyOptions {
 
 const latencyCommand: CommandFactory = (edge) =>
   new Command('latency')
-    .description('measure how long an idle queue takes from the commit of an enqueue to the start of its handler')
-    .option('--samples <n>', 'jobs with LISTEN; by polling a third as many', wholeNumber(10, 100_000), 300)
+    .description('measure how soon a job starts: in an idle queue, and once a slot of a limit is free')
+    .option(
+      '--samples <n>',
+      'jobs with LISTEN, and of each limit; by polling a third as many',
+      wholeNumber(10, 100_000),
+      300,
+    )
     .option('--save <file>', 'also write the JSON to this file, and a table in Markdown beside it')
     .addOption(jsonOption())
     .addHelpText('after', LATENCY_HELP)
@@ -109,7 +114,9 @@ async function latency(edge: Edge, command: Command, options: LatencyOptions): P
 }
 
 function latencyReport(result: LatencyBenchResult, colors: Colors): string {
-  const tables = [latencyTable(result), latencyTargetTable(result)].map((each) => textTable(each, colors))
+  const tables = [latencyTable(result), slotTable(result), latencyTargetTable(result)].map((each) =>
+    textTable(each, colors),
+  )
   return [...tables, `${environmentLine(result.environment)}\n`].join('\n')
 }
 
@@ -208,7 +215,8 @@ Examples:
 const LATENCY_HELP = `
 A worker in a process of its own waits for the jobs that this process enqueues, one after another after random pauses.
 The time runs from when the commit is confirmed; with the commit itself it is shown beside. With LISTEN first, then by
-polling.
+polling. After that one or two worker processes with eight slots each work through a backlog of which one job may run at a
+time, because of the limit of a tenant or of a key: the time runs from the end of a handler to the start of the next one.
 
 ${SERVER_HELP}`
 
