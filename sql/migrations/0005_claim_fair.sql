@@ -96,7 +96,8 @@ end $tenantry$;
 create function :schema.turns_v1(
   _queue text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer, _now timestamptz,
   _bound boolean,
-  out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out retry boolean
+  out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out parked boolean,
+  out retry boolean
 )
 language plpgsql
 as $tenantry$
@@ -109,6 +110,7 @@ declare
   _untils timestamptz[];
 begin
   rated := false;
+  parked := false;
   retry := false;
   -- Assigned, not selected: as an expression a function costs 40 µs less.
   _picked := :schema.pick_v1(_queue, '', _kinds, _expected, _wanted, _quantum);
@@ -182,6 +184,7 @@ begin
   _untils := _room.untils;
   rated := _room.rated;
   if array_length(array_remove(_untils, null), 1) > 0 then
+    parked := true;
     perform :schema.park_v1(_queue,
       array(select given.tenant from unnest(tenants, _untils) as given (tenant, until) where given.until is not null),
       array_remove(_untils, null), _now);
@@ -189,7 +192,7 @@ begin
       perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(groups, ''));
     end if;
   end if;
-  if array_length(array_remove(_rooms, null), 1) > 0 then
+  if _wanted > any (array_remove(_rooms, null)) then
     select array_agg(given.tenant), array_agg(given.grp), array_agg(given.weight), array_agg(least(given.share, given.room))
     into tenants, groups, weights, shares
     from unnest(tenants, groups, weights, shares, _rooms) as given (tenant, grp, weight, share, room)
@@ -287,6 +290,8 @@ declare
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
+  -- Rounds on end that found tenants without room.
+  _parkings integer := 0;
   -- Whether lanes gave less than their quotas, so that they are looked for once more, now for as many jobs as each gave.
   _looked_again boolean := false;
   _per_lane integer := _quantum;
@@ -446,6 +451,12 @@ begin
           _open_expected := _expected;
         end if;
         _turn := :schema.turns_v1(_queue, _open, _open_expected, _count - _claimed, _per_lane, _now, _caps.bound);
+        -- Now and then a tenant reaches its limit. Where round after round finds such, many have been paused, say, or the ring was lost:
+        -- then they are parked by the hundred, or the claim would take many seconds.
+        _parkings := case when _turn.parked then _parkings + 1 else 0 end;
+        if _parkings > 8 then
+          perform :schema.park_ahead_v1(_queue, _open, (64 * 2 ^ least(4, _parkings - 9))::integer, _now);
+        end if;
         continue when _turn.retry;
         _tenants := _turn.tenants;
         _groups := _turn.groups;
@@ -464,7 +475,8 @@ begin
       _lane_quotas := _lane.quotas;
       _lane_head_ats := _lane.head_ats;
       _lane_head_ids := _lane.head_ids;
-      if _kind_rooms is not null then
+      -- Where every kind has room for the rest of the batch, there is nothing to cut.
+      if _kind_rooms is not null and _count - _claimed > any (array_remove(_kind_rooms, null)) then
         _lane_quotas := :schema.cut_v1(_open, _kind_rooms, _lane_kinds, _lane_quotas);
       end if;
       if _expected is not null then
@@ -544,7 +556,7 @@ begin
     if _rated and _taken > 0 then
       perform :schema.debit_v1(_queue, _served_tenants, _served_kinds, _served_jobs, _now);
     end if;
-    if _kind_rooms is not null then
+    if _kind_rooms is not null and _claimed < _count then
       select array_agg(kind.name), array_agg(kind.room) into _open, _kind_rooms
       from (
         select given.name, given.room - coalesce((

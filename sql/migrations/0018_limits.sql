@@ -252,6 +252,49 @@ begin
   ));
 end $tenantry$;
 
+-- Parks those of the next tenants in the order of the ring that may start nothing now: of up to _lanes lanes of each kind, among the
+-- tenants without a group, and in each of the next 16 groups.
+create function :schema.park_ahead_v1(_queue text, _kinds text[], _lanes integer, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+  _tenants text[];
+  _room record;
+begin
+  _groups := array(
+    select distinct node.grp
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select group_ring.grp from :schema.group_ring
+      where group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+      order by group_ring.pass, group_ring.grp
+      limit 16
+    ) as node
+  );
+  _tenants := array(
+    select distinct lane.tenant
+    from unnest(''::text || _groups) as parent (grp)
+    cross join unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.grp = parent.grp and ring.kind = wanted.kind and ring.ready
+      order by ring.pass, ring.tenant
+      limit _lanes
+    ) as lane
+  );
+  if cardinality(_tenants) = 0 then
+    return;
+  end if;
+  _room := :schema.rooms_v1(_queue, _tenants, _now);
+  perform :schema.park_v1(_queue,
+    array(select given.tenant from unnest(_tenants, _room.untils) as given (tenant, until) where given.until is not null),
+    array_remove(_room.untils, null), _now);
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
 -- What to look at again when a limit for all tenants has changed: 64 of the tenants with parked lanes, and each of the next claims at
 -- 64 more, as when tokens come, since a claim that found all of them still at their limits would park them one after another. Where
 -- no limit is left, all.
