@@ -216,6 +216,17 @@ test('an unfilled claim beside ten thousand parked tenants does not walk round t
   expect(mostRows(plans), heaviest(plans)).toBeLessThan(ROWS_MAX)
 })
 
+test('tenants that are found again after a crash, and are paused, are parked by the hundred and not one by one', async () => {
+  const schema = await createSchema()
+  await park(schema, 3_000)
+  for (const table of ['ring', 'walk', 'signal']) await schema.query(`delete from ${schema.quoted}.${table}`)
+  const watcher = await PlanWatcher.on(schema)
+  const plans = await watcher.watch(claimCall(schema, 1))
+  expect(plans.length, 'statements').toBeLessThan(400)
+  const started = await schema.query(`select tenant from ${schema.quoted}.job where state = 'running'`)
+  expect(started).toMatchObject([{ tenant: expect.stringMatching(/^t/) }])
+})
+
 test('a change for all tenants at once costs no claim more than a look at some of them, and acts for all', async () => {
   const schema = await createSchema()
   const { quoted } = schema
