@@ -1,7 +1,8 @@
 -- breaking: no
 -- Chores that any worker may run at any time.
 
--- Forgets idle lanes: those whose pass is not above where a lane that comes back would start anyway. At most _limit a call,
+-- Forgets idle lanes, but none that is parked, which has jobs: those whose pass is not above where a lane that comes back would start
+-- anyway. At most _limit a call,
 -- queue by queue under its lock, or not at all when the queue is busy. Also forgets workers that listen no more: they come back
 -- with their next claim.
 create function :schema.prune_ring_v1(_limit integer) returns integer
@@ -28,12 +29,12 @@ begin
       -- The highest idle pass stays: it is where a new busy period begins.
       select coalesce(
         (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and ring.ready order by ring.pass limit 1),
-        (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and not ring.ready order by ring.pass desc limit 1) - 1
+        (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and not ring.ready and ring.parked_until is null order by ring.pass desc limit 1) - 1
       ) into _floor;
       delete from :schema.ring
       where ring.ctid = any (array(
         select idle.ctid from :schema.ring as idle
-        where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.pass <= _floor
+        where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.parked_until is null and idle.pass <= _floor
         order by idle.pass
         limit _limit - _forgotten
       ));
