@@ -109,3 +109,18 @@ test('of many tenants whose notices are lost, each is looked at again in its tur
   }
   expect(new Set(claimed).size).toBe(30)
 })
+
+test('tenants at their limits are not forgotten by maintenance, and start again among others who fill every claim', async () => {
+  const limited = new LimitedQueue(database)
+  await limited.setTenant('limited', { concurrency: 1 })
+  await limited.queue.enqueueMany(5, { tenant: 'limited' })
+  await limited.queue.enqueueMany(300, { tenant: 'busy' })
+  const first = await limited.queue.claim(2)
+  expect(first.tenants.sort()).toEqual(['busy', 'limited'])
+  for (let n = 0; n < 20; n += 1) await limited.queue.claim(4)
+  await database.query('select :schema.prune_ring_v1(1000)')
+  // No walk comes by.
+  await database.query(`update :schema.walk set walk_at = now() + interval '1 hour' where queue = $1`, [limited.name])
+  await limited.queue.settle(first)
+  expect((await limited.queue.claim(4)).tenants).toContain('limited')
+})
