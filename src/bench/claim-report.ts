@@ -3,6 +3,9 @@ import type { BenchEnvironment } from './environment.js'
 import type { Comparison, ResultRow } from './summary.js'
 import { formatted, markdownTable, type TextTable, verdict } from './text-table.js'
 
+/** From which load on the machine has other work. */
+const BUSY = 0.5
+
 export function resultTable(results: readonly ResultRow[]): TextTable {
   const titles = [
     'scenario',
@@ -60,9 +63,12 @@ function bound({ most, least }: { readonly most?: number | undefined; readonly l
   return least === undefined ? '-' : `≥ ${formatted(least, 1)}`
 }
 
-export function environmentLine({ tenantry, node, postgresql, server, system, cpu, cores }: BenchEnvironment): string {
+export function environmentLine(environment: BenchEnvironment): string {
+  const { tenantry, node, postgresql, server, system, cpu, cores, loadBefore } = environment
   const database = `PostgreSQL ${postgresql}${server === 'embedded' ? ' (embedded)' : ''}`
-  return `tenantry ${tenantry}, ${database}, Node ${node}, ${system}, ${cores} × ${cpu}`
+  const busy =
+    loadBefore > BUSY ? `; other work ran beside it (load ${loadBefore.toFixed(1)} before), so compare ratios` : ''
+  return `tenantry ${tenantry}, ${database}, Node ${node}, ${system}, ${cores} × ${cpu}${busy}`
 }
 
 /** The file that stands beside the JSON, with the command that made both. */

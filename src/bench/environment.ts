@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { systemClock } from '../clock.js'
 import type { BenchServer } from './server.js'
 
@@ -14,6 +14,8 @@ export interface BenchEnvironment {
   readonly cpu: string
   readonly cores: number
   readonly memoryMiB: number
+  /** Processes that wanted to run in the minute before, on average: other work makes the figures larger. 0 on Windows. */
+  readonly loadBefore: number
   /** Whether the server's CPU time could be seen. */
   readonly serverCpu: boolean
   readonly settings: Readonly<Record<string, string>>
@@ -33,6 +35,7 @@ export async function environmentOf({ session, embedded, postmasterPid }: BenchS
     system: `${type()} ${release()}`,
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: availableParallelism(),
+    loadBefore: loadavg()[0] ?? 0,
     memoryMiB: Math.round(totalmem() / 1024 ** 2),
     serverCpu: postmasterPid !== undefined,
     settings,

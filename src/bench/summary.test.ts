@@ -62,6 +62,23 @@ describe('comparisonsOf', () => {
     expect(comparisonsOf([{ ...scenario, targets }], rows)).toMatchObject([{ ratio: 0.6, least: 0.7, met: false }])
   })
 
+  it('reports a ratio that has no bound, also to FIFO in another scenario', () => {
+    const other = { ...scenario, name: 'other' }
+    const targets = [
+      { metric: 'serverUsPerJob', against: { scenario: 'other' } },
+      { metric: 'serverUsPerJob', against: { scenario: 'other', strategy: 'fifo' }, most: 1.5 },
+    ] as const
+    const rows = [
+      row('fair', { serverUsPerJob: 30 }),
+      row('fifo', { serverUsPerJob: 15 }, other),
+      row('fair', { serverUsPerJob: 20 }, other),
+    ]
+    expect(comparisonsOf([{ ...scenario, targets }], rows)).toEqual([
+      { scenario: scenario.name, metric: 'serverUsPerJob', against: 'other', ratio: 1.5, met: null },
+      { scenario: scenario.name, metric: 'serverUsPerJob', against: 'fifo in other', ratio: 2, most: 1.5, met: false },
+    ])
+  })
+
   it('leaves open what could not be measured', () => {
     const targets = [{ metric: 'serverUsPerJob', against: 'fifo', most: 1.5 }] as const
     const rows = [row('fifo', { serverUsPerJob: null }), row('fair', { serverUsPerJob: null })]
@@ -88,6 +105,17 @@ describe('selectScenarios', () => {
   it('brings along what a scenario is compared with, in the same group', () => {
     const groups = selectScenarios({ only: ['idle-1000000'], roundRobin: false, quick: false })
     expect(groups.map((group) => group.map(({ name }) => name))).toEqual([['backlog-10000', 'idle-1000000']])
+  })
+
+  it('has for every comparison what it is compared with', () => {
+    for (const { name, targets } of SCENARIO_GROUPS.flat()) {
+      const selected = selectScenarios({ only: [name], roundRobin: false, quick: false }).flat()
+      for (const { against } of targets) {
+        const other = against === 'fifo' ? { scenario: name, strategy: 'fifo' } : { strategy: 'fair', ...against }
+        const found = selected.find((each) => each.name === other.scenario)
+        expect(found?.strategies).toContain(other.strategy)
+      }
+    }
   })
 
   it('has round robin only where its cost is bearable', () => {

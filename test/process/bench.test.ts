@@ -48,6 +48,7 @@ describe('bench', () => {
     expect(place).toMatchObject({
       server: 'given',
       cores: NUMBER,
+      loadBefore: NUMBER,
       settings: { synchronous_commit: expect.any(String) },
     })
     expect(await readFile(file, 'utf8')).toBe(stdout)
@@ -55,6 +56,18 @@ describe('bench', () => {
       'Made by `npx tenantry bench claim --runs 1 --only tenants-11 --with round-robin --quick`',
     )
     expect(await schemas()).toEqual(before)
+  })
+
+  it('claim measures a queue with settings beside the same without what is measured', async () => {
+    const args = ['bench', 'claim', '--json', '--quick', '--runs', '1', '--only', 'parked-100']
+    const { exitCode, stdout } = await runCommand(args, { environment: environment() })
+    expect(exitCode).toBe(0)
+    const { results, comparisons } = JSON.parse(stdout) as ClaimBenchResult
+    expect(results.map(({ scenario, governance }) => [scenario, governance])).toEqual([
+      ['parked-0', { parked: { tenants: 0, backlog: 20 } }],
+      ['parked-100', { parked: { tenants: 10, backlog: 20 } }],
+    ])
+    expect(comparisons).toMatchObject([{ scenario: 'parked-100', against: 'parked-0', most: 1.1 }])
   })
 
   it('latency measures with LISTEN and by polling, and how soon a slot of a limit is used again', async () => {

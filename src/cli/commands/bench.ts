@@ -47,7 +47,7 @@ const claimCommand: CommandFactory = (edge) =>
     .addOption(
       new Option('--with <strategy>', 'measure this one as well, where it ends in time').choices(['round-robin']),
     )
-    .option('--quick', 'smaller sizes, for a first look in about a minute')
+    .option('--quick', 'smaller sizes, for a first look in a few minutes')
     .option('--save <file>', 'also write the JSON to this file, and a table in Markdown beside it')
     .addOption(jsonOption())
     .addHelpText('after', CLAIM_HELP)
