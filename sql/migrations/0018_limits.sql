@@ -307,8 +307,7 @@ begin
   _caps := :schema.caps_v1(_queue, '{}', 1, clock_timestamp());
   if _caps.bound then
     update :schema.ring set parked_until = clock_timestamp()
-    where ring.queue = _queue and ring.parked_until is not null
-      and not exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = ring.tenant and tenant.paused_at is not null);
+    where ring.queue = _queue and ring.parked_until is not null;
     return array(
       select ring.tenant from :schema.ring
       where ring.queue = _queue and ring.parked_until <= clock_timestamp()
