@@ -8,7 +8,7 @@ import { expectRingSound, LimitedQueue, LimitWatch } from '../support/limits.js'
 const database = useSharedDatabase()
 
 const CONNECTIONS = 8
-const STEPS = 40
+const STEPS = 30
 const TENANTS = ['a', 'b', 'c', 'd', 'e']
 const KINDS = ['k1', 'k2', 'k3']
 const KEYS = ['x', 'y', 'z']
@@ -174,6 +174,27 @@ test.each([1, 2])(
 
     await drain(limited, limited.queue)
     await expectParallelism(limited)
+  },
+)
+
+test.each(['fifo', 'round-robin'])(
+  'limits of the queue and of keys hold in a %s queue too (B02, B06, B07)',
+  async (strategy) => {
+    const limited = new LimitedQueue(database)
+    await limited.set({ strategy, concurrency: LIMITS.queue })
+    await limited.setKey('y', { concurrency: LIMITS.keys.y })
+    for (const key of KEYS) await limited.queue.enqueueMany(30, { kind: 'k1', key, maxAttempts: 100 })
+    await limited.queue.enqueueMany(60, { kind: 'k2', maxAttempts: 100 })
+    await using watch = new LimitWatch(await database.session(), limited.name, {
+      queue: LIMITS.queue,
+      keys: LIMITS.keys,
+    })
+    await Promise.all(Array.from({ length: CONNECTIONS }, (_, nth) => hammer(limited, 300 + nth)))
+    await watch.stop()
+    expect(watch.breaches).toEqual([])
+    expect(watch.most).toBe(LIMITS.queue)
+    await expectSound(database)
+    await drain(limited, limited.queue)
   },
 )
 
