@@ -140,6 +140,8 @@ test('a large claim from many tenants with a job each looks at a bounded number 
 
 test('an empty queue with idle tenants is found empty at the same price (B101)', async () => {
   const schema = await createSchema()
+  // The first claim for a kind begins its ring.
+  await schema.query(claimCall(schema, 1, ['known', 'also']))
   await schema.query(
     `insert into ${schema.quoted}.ring (queue, tenant, kind, pass, ready, head_at, head_id)
      select 'q', 'idle' || n, 'known', n % 1000, false, now(), 0 from generate_series(1, 20000) as n`,
