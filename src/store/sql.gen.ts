@@ -1066,7 +1066,8 @@ end $tenantry$;
 create function :schema.turns_v1(
   _queue text, _kinds text[], _expected double precision[], _wanted integer, _quantum integer, _now timestamptz,
   _bound boolean,
-  out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out retry boolean
+  out tenants text[], out groups text[], out weights double precision[], out shares integer[], out rated boolean, out parked boolean,
+  out retry boolean
 )
 language plpgsql
 as $tenantry$
@@ -1079,6 +1080,7 @@ declare
   _untils timestamptz[];
 begin
   rated := false;
+  parked := false;
   retry := false;
   -- Assigned, not selected: as an expression a function costs 40 µs less.
   _picked := :schema.pick_v1(_queue, '', _kinds, _expected, _wanted, _quantum);
@@ -1152,6 +1154,7 @@ begin
   _untils := _room.untils;
   rated := _room.rated;
   if array_length(array_remove(_untils, null), 1) > 0 then
+    parked := true;
     perform :schema.park_v1(_queue,
       array(select given.tenant from unnest(tenants, _untils) as given (tenant, until) where given.until is not null),
       array_remove(_untils, null), _now);
@@ -1159,7 +1162,7 @@ begin
       perform :schema.refresh_groups_v1(_queue, _kinds, array_remove(groups, ''));
     end if;
   end if;
-  if array_length(array_remove(_rooms, null), 1) > 0 then
+  if _wanted > any (array_remove(_rooms, null)) then
     select array_agg(given.tenant), array_agg(given.grp), array_agg(given.weight), array_agg(least(given.share, given.room))
     into tenants, groups, weights, shares
     from unnest(tenants, groups, weights, shares, _rooms) as given (tenant, grp, weight, share, room)
@@ -1257,6 +1260,8 @@ declare
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
+  -- Rounds on end that found tenants without room.
+  _parkings integer := 0;
   -- Whether lanes gave less than their quotas, so that they are looked for once more, now for as many jobs as each gave.
   _looked_again boolean := false;
   _per_lane integer := _quantum;
@@ -1416,6 +1421,12 @@ begin
           _open_expected := _expected;
         end if;
         _turn := :schema.turns_v1(_queue, _open, _open_expected, _count - _claimed, _per_lane, _now, _caps.bound);
+        -- Now and then a tenant reaches its limit. Where round after round finds such, many have been paused, say, or the ring was lost:
+        -- then they are parked by the hundred, or the claim would take many seconds.
+        _parkings := case when _turn.parked then _parkings + 1 else 0 end;
+        if _parkings > 8 then
+          perform :schema.park_ahead_v1(_queue, _open, (64 * 2 ^ least(4, _parkings - 9))::integer, _now);
+        end if;
         continue when _turn.retry;
         _tenants := _turn.tenants;
         _groups := _turn.groups;
@@ -1434,7 +1445,8 @@ begin
       _lane_quotas := _lane.quotas;
       _lane_head_ats := _lane.head_ats;
       _lane_head_ids := _lane.head_ids;
-      if _kind_rooms is not null then
+      -- Where every kind has room for the rest of the batch, there is nothing to cut.
+      if _kind_rooms is not null and _count - _claimed > any (array_remove(_kind_rooms, null)) then
         _lane_quotas := :schema.cut_v1(_open, _kind_rooms, _lane_kinds, _lane_quotas);
       end if;
       if _expected is not null then
@@ -1514,7 +1526,7 @@ begin
     if _rated and _taken > 0 then
       perform :schema.debit_v1(_queue, _served_tenants, _served_kinds, _served_jobs, _now);
     end if;
-    if _kind_rooms is not null then
+    if _kind_rooms is not null and _claimed < _count then
       select array_agg(kind.name), array_agg(kind.room) into _open, _kind_rooms
       from (
         select given.name, given.room - coalesce((
@@ -2264,7 +2276,8 @@ end $tenantry$;
   { version: 11, name: 'maintenance', text: `-- breaking: no
 -- Chores that any worker may run at any time.
 
--- Forgets idle lanes: those whose pass is not above where a lane that comes back would start anyway. At most _limit a call,
+-- Forgets idle lanes, but none that is parked, which has jobs: those whose pass is not above where a lane that comes back would start
+-- anyway. At most _limit a call,
 -- queue by queue under its lock, or not at all when the queue is busy. Also forgets workers that listen no more: they come back
 -- with their next claim.
 create function :schema.prune_ring_v1(_limit integer) returns integer
@@ -2291,12 +2304,12 @@ begin
       -- The highest idle pass stays: it is where a new busy period begins.
       select coalesce(
         (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and ring.ready order by ring.pass limit 1),
-        (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and not ring.ready order by ring.pass desc limit 1) - 1
+        (select ring.pass from :schema.ring where ring.queue = _queue and ring.kind = _kind and not ring.ready and ring.parked_until is null order by ring.pass desc limit 1) - 1
       ) into _floor;
       delete from :schema.ring
       where ring.ctid = any (array(
         select idle.ctid from :schema.ring as idle
-        where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.pass <= _floor
+        where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.parked_until is null and idle.pass <= _floor
         order by idle.pass
         limit _limit - _forgotten
       ));
@@ -5112,6 +5125,49 @@ begin
   ));
 end $tenantry$;
 
+-- Parks those of the next tenants in the order of the ring that may start nothing now: of up to _lanes lanes of each kind, among the
+-- tenants without a group, and in each of the next 16 groups.
+create function :schema.park_ahead_v1(_queue text, _kinds text[], _lanes integer, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+  _tenants text[];
+  _room record;
+begin
+  _groups := array(
+    select distinct node.grp
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select group_ring.grp from :schema.group_ring
+      where group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+      order by group_ring.pass, group_ring.grp
+      limit 16
+    ) as node
+  );
+  _tenants := array(
+    select distinct lane.tenant
+    from unnest(''::text || _groups) as parent (grp)
+    cross join unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.grp = parent.grp and ring.kind = wanted.kind and ring.ready
+      order by ring.pass, ring.tenant
+      limit _lanes
+    ) as lane
+  );
+  if cardinality(_tenants) = 0 then
+    return;
+  end if;
+  _room := :schema.rooms_v1(_queue, _tenants, _now);
+  perform :schema.park_v1(_queue,
+    array(select given.tenant from unnest(_tenants, _room.untils) as given (tenant, until) where given.until is not null),
+    array_remove(_room.untils, null), _now);
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
 -- What to look at again when a limit for all tenants has changed: 64 of the tenants with parked lanes, and each of the next claims at
 -- 64 more, as when tokens come, since a claim that found all of them still at their limits would park them one after another. Where
 -- no limit is left, all.
@@ -5124,8 +5180,7 @@ begin
   _caps := :schema.caps_v1(_queue, '{}', 1, clock_timestamp());
   if _caps.bound then
     update :schema.ring set parked_until = clock_timestamp()
-    where ring.queue = _queue and ring.parked_until is not null
-      and not exists (select from :schema.tenant where tenant.queue = _queue and tenant.tenant = ring.tenant and tenant.paused_at is not null);
+    where ring.queue = _queue and ring.parked_until is not null;
     return array(
       select ring.tenant from :schema.ring
       where ring.queue = _queue and ring.parked_until <= clock_timestamp()
