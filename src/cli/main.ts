@@ -15,6 +15,7 @@ import { pauseCommand, resumeCommand } from './commands/pause.js'
 import { purgeCommand } from './commands/purge.js'
 import { queuesCommand } from './commands/queues.js'
 import { replayCommand } from './commands/replay.js'
+import { simulateCommand } from './commands/simulate.js'
 import { tenantsCommand } from './commands/tenants.js'
 import { topCommand } from './commands/top.js'
 import { whyCommand } from './commands/why.js'
@@ -43,6 +44,7 @@ const COMMANDS: readonly CommandFactory[] = [
   topCommand,
   whyCommand,
   doctorCommand,
+  simulateCommand,
   replayCommand,
   benchCommand,
 ]

@@ -3,6 +3,7 @@ import { configureGroup, configureKey, configureKind, configureQueue, configureT
 import type { Job } from './job.js'
 import { PRIORITY_POINT_MS } from './job.js'
 import { awaitKey } from './keys.js'
+import { nextChangeMs } from './next-change.js'
 import type { GroupSettings, LimitSettings, QueueSettings, TenantSettings } from './settings.js'
 import { keyOf, kindOf, laneOf, newState, type State, signal } from './state.js'
 
@@ -13,6 +14,8 @@ export interface Arrival {
   readonly priority?: number
   /** Not before this time; `nowMs` by default. */
   readonly runAtMs?: number
+  /** Its place in the order of its tenant, by default as its time and its priority say. */
+  readonly orderAtMs?: number
   readonly maxAttempts?: number
 }
 
@@ -68,7 +71,7 @@ export class Scheduler {
       standing: 'scheduled',
       attempt: 0,
       runAtMs,
-      orderAtMs: runAtMs - priority * PRIORITY_POINT_MS,
+      orderAtMs: arrival.orderAtMs ?? runAtMs - priority * PRIORITY_POINT_MS,
       claimedAtMs: undefined,
       charged: 0,
       slot: -1,
@@ -100,6 +103,11 @@ export class Scheduler {
     job.standing = 'scheduled'
     if (job.key !== undefined) keyOf(this.#state, job.key).returning.add(job)
     this.#place(job, nowMs, ending.type === 'release')
+  }
+
+  /** When something changes by time alone that a claim in vain waited for; infinite when nothing does. */
+  nextChangeMs(nowMs: number): number {
+    return nextChangeMs(this.#state, nowMs)
   }
 
   /** Takes away a job that waits; false when it runs or is gone. */

@@ -1363,6 +1363,10 @@ begin
     end if;
     if _caps.bound then
       perform :schema.unpark_due_v1(_queue, _kinds, _now);
+      if _keys_walk_at is null or _keys_walk_at <= _now then
+        -- As often as the walk along the keys: every 5 s, or a quarter of a second where there are keys.
+        perform :schema.look_at_parked_v1(_queue, _kinds, _now);
+      end if;
     end if;
   end if;
   if _keys_walk_at is null or _keys_walk_at <= _now then
@@ -5243,8 +5247,7 @@ begin
   end if;
 end $tenantry$;
 
--- Brings back the lanes whose tenants have a token again, up to 64 of each kind, and one of those that wait for a slot or a resume and
--- were parked longest ago, at least 5 s: should its notice be missing, this is how it is found.
+-- Brings back the lanes whose tenants have a token again, up to 64 of each kind.
 create function :schema.unpark_due_v1(_queue text, _kinds text[], _now timestamptz) returns void
 language plpgsql
 as $tenantry$
@@ -5255,19 +5258,59 @@ begin
     select lane.tenant
     from unnest(_kinds) as wanted (kind)
     cross join lateral (
-      (select ring.tenant from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
-       order by ring.parked_until
-       limit 64)
-      union
-      (select ring.tenant from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
-       order by ring.parked_at
-       limit 1)
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
+      order by ring.parked_until
+      limit 64
     ) as lane
   );
   if cardinality(_tenants) > 0 then
     perform :schema.unpark_v1(_queue, _kinds, _tenants);
+  end if;
+end $tenantry$;
+
+-- Looks at the tenants that wait for a slot or a resume, those first that were parked or looked at longest ago, at least 5 s, up to 256
+-- lanes of each kind: should a notice be missing, this is how it is found. Only tenants that may start something come back, for to
+-- let each claim try one would cost it more than it brings, the more the more of them there are.
+create function :schema.look_at_parked_v1(_queue text, _kinds text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+  _room record;
+  _freed text[];
+begin
+  _tenants := array(
+    select distinct lane.tenant
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
+      order by ring.parked_at
+      limit 256
+    ) as lane
+  );
+  if cardinality(_tenants) = 0 then
+    return;
+  end if;
+  _room := :schema.rooms_v1(_queue, _tenants, _now);
+  _freed := array(
+    select given.tenant from unnest(_tenants, _room.rooms) as given (tenant, room) where given.room is null or given.room > 0
+  );
+  update :schema.ring
+  set parked_at = _now, parked_until = coalesce(_room.untils[array_position(_tenants, ring.tenant)], 'infinity')
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(_tenants) as looked_at (tenant)
+    cross join lateral (
+      select own.ctid, own.parked_until from :schema.ring as own
+      where own.queue = _queue and own.tenant = looked_at.tenant
+      offset 0
+    ) as lane
+    where lane.parked_until = 'infinity'
+  ));
+  if cardinality(_freed) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _freed);
   end if;
 end $tenantry$;
 
@@ -6604,6 +6647,81 @@ from (values (coalesce($3::timestamptz, pg_catalog.clock_timestamp()))) as momen
   configure_key: `select :schema.configure_key($1::text, $2::text, $3::jsonb) as settings`,
   pause: `select :schema.pause($1::text, $2::jsonb) as settings`,
   resume: `select :schema.resume($1::text, $2::jsonb) as settings`,
+  simulate_state: `select pg_catalog.json_build_object(
+  'now_ms', pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) * 1000,
+  'queue', (select pg_catalog.row_to_json(own) from :schema.queue as own where own.name = $1::text),
+  'tenants', (select pg_catalog.json_agg(pg_catalog.row_to_json(own)) from :schema.tenant as own where own.queue = $1),
+  'groups', (select pg_catalog.json_agg(pg_catalog.row_to_json(own)) from :schema.tenant_group as own where own.queue = $1),
+  'kinds', (select pg_catalog.json_agg(pg_catalog.row_to_json(own)) from :schema.kind as own where own.queue = $1),
+  'keys', (select pg_catalog.json_agg(pg_catalog.row_to_json(own)) from :schema.key as own where own.queue = $1),
+  'buckets', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object(
+      'scope', bucket.scope, 'name', bucket.name, 'full_at_ms', pg_catalog.date_part('epoch', bucket.full_at) * 1000))
+    from :schema.bucket where bucket.queue = $1
+  ),
+  'lanes', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object(
+      'tenant', ring.tenant, 'kind', ring.kind, 'grp', ring.grp, 'pass', ring.pass, 'ready', ring.ready,
+      'parked', ring.parked_until is not null, 'seconds', ring.seconds,
+      'parked_until_ms', case when ring.parked_until < 'infinity' then pg_catalog.date_part('epoch', ring.parked_until) * 1000 end))
+    from :schema.ring where ring.queue = $1
+  ),
+  'nodes', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object(
+      'grp', group_ring.grp, 'kind', group_ring.kind, 'pass', group_ring.pass, 'ready', group_ring.ready))
+    from :schema.group_ring where group_ring.queue = $1
+  ),
+  'expected', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object('kind', walk.kind, 'seconds', walk.seconds))
+    from :schema.walk where walk.queue = $1 and walk.seconds is not null
+  ),
+  'running', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object('tenant', busy.tenant, 'kind', busy.kind, 'key', busy.key, 'jobs', busy.jobs))
+    from (
+      select job.tenant, job.kind, job.key, count(*) as jobs
+      from :schema.job where job.queue = $1 and job.state = 'running'
+      group by job.tenant, job.kind, job.key
+    ) as busy
+  ),
+  'jobs', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object(
+      'id', waiting.id::text, 'tenant', waiting.tenant, 'kind', waiting.kind, 'key', waiting.key, 'state', waiting.state,
+      'order_at_ms', pg_catalog.date_part('epoch', waiting.order_at) * 1000) order by waiting.id)
+    from (
+      -- The lanes that are served first, first, since the number of jobs is bounded.
+      select head.id, lane.tenant, lane.kind, head.key, head.state, head.order_at
+      from (
+        (select ring.tenant, ring.kind from :schema.ring where ring.queue = $1 order by ring.ready desc, ring.pass)
+        union all
+        (select signal.tenant, signal.kind from :schema.signal
+         where signal.queue = $1 and not exists (
+           select from :schema.ring where ring.queue = $1 and ring.tenant = signal.tenant and ring.kind = signal.kind
+         )
+         group by signal.tenant, signal.kind)
+      ) as lane
+      cross join lateral (
+        select job.id, job.key, job.state::text as state, job.order_at
+        from :schema.job
+        where job.queue = $1 and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+        order by job.order_at, job.id
+        limit $2::integer
+      ) as head
+      limit $3::integer
+    ) as waiting
+  ),
+  'keyed', (
+    select pg_catalog.json_agg(pg_catalog.json_build_object(
+      'id', waiting.id::text, 'tenant', waiting.tenant, 'kind', waiting.kind, 'key', waiting.key, 'state', waiting.state,
+      'order_at_ms', pg_catalog.date_part('epoch', waiting.order_at) * 1000) order by waiting.id)
+    from (
+      select job.id, job.tenant, job.kind, job.key, job.state::text as state, job.order_at
+      from :schema.job
+      where job.queue = $1 and job.key is not null and job.state = 'blocked'
+      order by job.order_at, job.id
+      limit $3::integer
+    ) as waiting
+  )
+)::text as state`,
   tenant_numbers: `select tenant, grp, weight, paused, parked, concurrency, rate_per_second, available, blocked, scheduled, capped, running, oldest_seconds,
        pass, pass_lag, starved, noisy, started, completed, failed, busy_seconds, received_share, entitled_share,
        wait_p50_ms, wait_p95_ms, wait_p99_ms, run_p50_ms, run_p95_ms, run_p99_ms,
