@@ -393,6 +393,10 @@ begin
     end if;
     if _caps.bound then
       perform :schema.unpark_due_v1(_queue, _kinds, _now);
+      if _keys_walk_at is null or _keys_walk_at <= _now then
+        -- As often as the walk along the keys: every 5 s, or a quarter of a second where there are keys.
+        perform :schema.look_at_parked_v1(_queue, _kinds, _now);
+      end if;
     end if;
   end if;
   if _keys_walk_at is null or _keys_walk_at <= _now then

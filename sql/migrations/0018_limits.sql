@@ -370,8 +370,7 @@ begin
   end if;
 end $tenantry$;
 
--- Brings back the lanes whose tenants have a token again, up to 64 of each kind, and one of those that wait for a slot or a resume and
--- were parked longest ago, at least 5 s: should its notice be missing, this is how it is found.
+-- Brings back the lanes whose tenants have a token again, up to 64 of each kind.
 create function :schema.unpark_due_v1(_queue text, _kinds text[], _now timestamptz) returns void
 language plpgsql
 as $tenantry$
@@ -382,19 +381,59 @@ begin
     select lane.tenant
     from unnest(_kinds) as wanted (kind)
     cross join lateral (
-      (select ring.tenant from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
-       order by ring.parked_until
-       limit 64)
-      union
-      (select ring.tenant from :schema.ring
-       where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
-       order by ring.parked_at
-       limit 1)
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
+      order by ring.parked_until
+      limit 64
     ) as lane
   );
   if cardinality(_tenants) > 0 then
     perform :schema.unpark_v1(_queue, _kinds, _tenants);
+  end if;
+end $tenantry$;
+
+-- Looks at the tenants that wait for a slot or a resume, those first that were parked or looked at longest ago, at least 5 s, up to 256
+-- lanes of each kind: should a notice be missing, this is how it is found. Only tenants that may start something come back, for to
+-- let each claim try one would cost it more than it brings, the more the more of them there are.
+create function :schema.look_at_parked_v1(_queue text, _kinds text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+  _room record;
+  _freed text[];
+begin
+  _tenants := array(
+    select distinct lane.tenant
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
+      order by ring.parked_at
+      limit 256
+    ) as lane
+  );
+  if cardinality(_tenants) = 0 then
+    return;
+  end if;
+  _room := :schema.rooms_v1(_queue, _tenants, _now);
+  _freed := array(
+    select given.tenant from unnest(_tenants, _room.rooms) as given (tenant, room) where given.room is null or given.room > 0
+  );
+  update :schema.ring
+  set parked_at = _now, parked_until = coalesce(_room.untils[array_position(_tenants, ring.tenant)], 'infinity')
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(_tenants) as looked_at (tenant)
+    cross join lateral (
+      select own.ctid, own.parked_until from :schema.ring as own
+      where own.queue = _queue and own.tenant = looked_at.tenant
+      offset 0
+    ) as lane
+    where lane.parked_until = 'infinity'
+  ));
+  if cardinality(_freed) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _freed);
   end if;
 end $tenantry$;
 
