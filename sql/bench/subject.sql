@@ -30,8 +30,10 @@ select count(*)::text as lanes from :schema.ring where not ring.ready;
 insert into :schema.tenant (queue, tenant, concurrency)
 select 'default', 'parked-' || number, 1 from generate_series(0, $1::integer - 1) as number;
 
--- name: subject_parked_lanes
-select count(*)::text as lanes from :schema.ring where parked_until is not null;
+-- name: subject_parked_left
+-- How many of $1 tenants are not parked yet, and how many signals have not been folded in.
+select ($1::integer - (select count(*) from :schema.ring where parked_until is not null)
+        + (select count(*) from :schema.signal))::text as "left";
 
 -- name: subject_count
 -- Without those of tenants at their limit, which neither start nor end.

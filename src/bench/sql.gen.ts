@@ -88,7 +88,8 @@ cross join lateral jsonb_populate_record(served.ring, jsonb_build_object('tenant
   subject_idle_lanes: `select count(*)::text as lanes from :schema.ring where not ring.ready`,
   subject_parked_tenants: `insert into :schema.tenant (queue, tenant, concurrency)
 select 'default', 'parked-' || number, 1 from generate_series(0, $1::integer - 1) as number`,
-  subject_parked_lanes: `select count(*)::text as lanes from :schema.ring where parked_until is not null`,
+  subject_parked_left: `select ($1::integer - (select count(*) from :schema.ring where parked_until is not null)
+        + (select count(*) from :schema.signal))::text as "left"`,
   subject_count: `select count(*) filter (where state in ('available', 'blocked')) as waiting, count(*) filter (where state = 'running') as running
 from :schema.job
 where tenant not like 'parked-%'`,

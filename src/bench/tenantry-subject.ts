@@ -126,17 +126,19 @@ export class TenantrySubject implements Subject {
   /** Tenants that run as many jobs as they may, and have been found to: their first jobs run on during the measurement. */
   async #makeParkedTenants({ tenants, backlog }: Parked): Promise<void> {
     const { session, schema } = this.#options
-    await session.run('subject_parked_tenants', { schema, values: [tenants] })
+    const values = [tenants]
+    await session.run('subject_parked_tenants', { schema, values })
     await this.#withStore(async (store) => {
-      for (const [from, to] of ranges(tenants * (backlog + 1), ENQUEUE_STATEMENT_MAX)) {
-        await store.enqueue(numbersOf(from, to).map((number) => newJob(number, `parked-${number % tenants}`)))
-      }
       const claim = { ...CLAIM, leaseMs: HELD_LEASE_MS, workerId: 'bench:held', count: PARKING_BATCH }
-      let lanes = 0
-      for (let claims = 0; lanes < tenants; claims += 1) {
-        assert(claims <= tenants, 'each claim finds a tenant that is not parked yet')
+      // From now on the kind is known, and enqueues signal their lanes.
+      await store.claim({ ...claim, leaseId: systemRandom.uuid() })
+      for (const [from, to] of ranges(tenants * (backlog + 1), ENQUEUE_STATEMENT_MAX)) {
+        const tenantOf = (number: number) => `parked-${Math.floor((number - 1) / (backlog + 1))}`
+        await store.enqueue(numbersOf(from, to).map((number) => newJob(number, tenantOf(number))))
+      }
+      for (let claims = 0; (await session.number('subject_parked_left', 'left', { schema, values })) > 0; claims += 1) {
+        assert(claims <= tenants, 'each claim finds tenants that are not parked yet')
         await store.claim({ ...claim, leaseId: systemRandom.uuid() })
-        lanes = await session.number('subject_parked_lanes', 'lanes', { schema })
       }
     })
   }
