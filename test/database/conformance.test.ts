@@ -38,7 +38,8 @@ describe('claims, passes and standings are those of the scheduler in memory', ()
         const rounds = await play(new DatabaseSubject(query, uniqueName('queue')), steps)
         expect(differences(await play(new ModelSubject(), steps), rounds)).toEqual([])
       }),
-      { numRuns: 15, interruptAfterTimeLimit: 30_000 },
+      // The same scripts at each run, since a database is no place to look for the one in a thousand. The limit ends the shrinking.
+      { numRuns: 25, seed: 20260, interruptAfterTimeLimit: 30_000 },
     )
   })
 })
