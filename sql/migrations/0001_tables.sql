@@ -51,6 +51,10 @@ create index job_lease on :schema.job (lease_id) where state = 'running';
 -- Serves the admission of jobs with a key: those that wait for it in their order, and those that have it.
 create index job_key on :schema.job (queue, key, state, order_at, id) where key is not null;
 
+-- Serves walking along, and counting, what waits for a key, and nothing else: its statements say `max_attempts > 0`, and those here
+-- do not say `attempt >= 0`, so that each is served by one index whatever the statistics say (see job_fifo).
+create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and max_attempts > 0;
+
 comment on table :schema.job is 'Jobs that wait or run. A job leaves this table in the statement that settles it.';
 comment on column :schema.job.kind is 'Names the definition, and so the handler.';
 comment on column :schema.job.tenant is 'The party between whom capacity is shared.';
@@ -182,6 +186,9 @@ create table :schema.tenant (
 
 -- Serves the question whether any tenant has limits of its own.
 create index tenant_bound on :schema.tenant (queue) where paused_at is not null or concurrency is not null or rate_per_second is not null;
+
+-- A table lookup for each enqueue into a queue with settings must not become one for each of its tenants.
+create index tenant_with_quota on :schema.tenant (queue) where quota is not null;
 
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
 comment on column :schema.tenant.grp is 'The group whose share the tenant has a part of; null for a share of its own.';

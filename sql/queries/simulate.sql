@@ -52,6 +52,37 @@ select pg_catalog.json_build_object(
            select from :schema.ring where ring.queue = $1 and ring.tenant = signal.tenant and ring.kind = signal.kind
          )
          group by signal.tenant, signal.kind)
+        union all
+        -- Kinds that no claim has asked for yet have neither ring nor signals: one probe for each of their tenants.
+        (with recursive waiting_kind as (
+           (select job.kind from :schema.job where job.queue = $1 and job.state = 'available' order by job.kind limit 1)
+           union all
+           select (
+             select job.kind from :schema.job
+             where job.queue = $1 and job.state = 'available' and job.kind > waiting_kind.kind
+             order by job.kind limit 1
+           )
+           from waiting_kind where waiting_kind.kind is not null
+         ),
+         hop as (
+           select waiting_kind.kind, '' collate "C" as tenant
+           from waiting_kind
+           where waiting_kind.kind is not null and not exists (
+             select from :schema.walk where walk.queue = $1 and walk.kind = waiting_kind.kind
+           )
+           union all
+           select hop.kind, (
+             select job.tenant from :schema.job
+             where job.queue = $1 and job.state = 'available' and job.kind = hop.kind and job.tenant > hop.tenant
+             order by job.tenant limit 1
+           )
+           from hop where hop.tenant is not null
+         )
+         select hop.tenant, hop.kind from hop
+         where hop.tenant > '' and not exists (
+           select from :schema.signal where signal.queue = $1 and signal.kind = hop.kind and signal.tenant = hop.tenant
+         )
+         limit 5000)
       ) as lane
       cross join lateral (
         select job.id, job.key, job.state::text as state, job.order_at

@@ -55,6 +55,10 @@ create index job_lease on :schema.job (lease_id) where state = 'running';
 -- Serves the admission of jobs with a key: those that wait for it in their order, and those that have it.
 create index job_key on :schema.job (queue, key, state, order_at, id) where key is not null;
 
+-- Serves walking along, and counting, what waits for a key, and nothing else: its statements say \`max_attempts > 0\`, and those here
+-- do not say \`attempt >= 0\`, so that each is served by one index whatever the statistics say (see job_fifo).
+create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and max_attempts > 0;
+
 comment on table :schema.job is 'Jobs that wait or run. A job leaves this table in the statement that settles it.';
 comment on column :schema.job.kind is 'Names the definition, and so the handler.';
 comment on column :schema.job.tenant is 'The party between whom capacity is shared.';
@@ -186,6 +190,9 @@ create table :schema.tenant (
 
 -- Serves the question whether any tenant has limits of its own.
 create index tenant_bound on :schema.tenant (queue) where paused_at is not null or concurrency is not null or rate_per_second is not null;
+
+-- A table lookup for each enqueue into a queue with settings must not become one for each of its tenants.
+create index tenant_with_quota on :schema.tenant (queue) where quota is not null;
 
 comment on table :schema.tenant is 'Settings of the tenants that differ from the defaults. Enqueue neither needs nor locks a row here.';
 comment on column :schema.tenant.grp is 'The group whose share the tenant has a part of; null for a share of its own.';
@@ -453,8 +460,14 @@ end $tenantry$;
 
 select :schema.ensure_history_v1(14);
 ` },
-  { version: 3, name: 'enqueue', text: `-- breaking: no
--- Enqueue: one insert, no foreign key, nobody else's row locked, however long the caller's transaction stays open.
+  { version: 3, name: 'hints', text: `-- breaking: no
+-- What writers append for the next claim, so that they wait for nobody and touch no row of the ring.
+--
+-- Signals.    A lane has work.
+-- Notices.    What else a claim must know: a slot is free, a key has work, a run was measured, a setting has changed.
+--             A notice becomes visible with the commit that it tells of, never earlier. One can be missing: what settled a job
+--             before a limit was set does not know of it, and a crash empties the table. So claims look again at what is parked,
+--             and walk along the keys.
 
 -- The channel on which workers of this schema listen. Derived, because a channel name has at most 63 bytes.
 create function :schema.channel_v1() returns text
@@ -501,6 +514,222 @@ as $tenantry$
   and exists (select from :schema.walk where walk.queue = lane.queue and walk.kind = lane.kind)
   and not exists (select from :schema.queue where queue.name = lane.queue and queue.strategy <> 'fair')
 $tenantry$;
+
+-- Tells that these keys have work, or are used less.
+create function :schema.notice_keys_v1(_queues text[], _keys text[]) returns void
+language sql
+as $tenantry$
+  insert into :schema.notice (queue, kind, key)
+  select distinct given.queue, '', given.key
+  from unnest(_queues, _keys) as given (queue, key)
+$tenantry$;
+
+-- Tells what became free when jobs ended or were given back, and how long they ran. Wakes a worker where it may wait for that.
+create function :schema.notice_ended_v1(_ended :schema.ended_job[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _woken text[];
+begin
+  with ended as (
+    select given.*, date_part('epoch', _now - given.claimed_at) as seconds, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
+           coalesce(queue.charge = 'time', false) as timed
+    from unnest(_ended) as given
+    left join :schema.queue on queue.name = given.queue
+  ),
+  noticed as (
+    insert into :schema.notice (queue, kind, tenant, key, jobs, seconds, surplus)
+    select distinct ended.queue, '', ended.tenant, null::text, null::integer, null::double precision, null::double precision
+    from ended
+    where ended.limited and (ended.all_limited or exists (
+      select from :schema.tenant where tenant.queue = ended.queue and tenant.tenant = ended.tenant and tenant.concurrency is not null
+    ))
+    union all
+    select distinct ended.queue, '', null, ended.key, null::integer, null::double precision, null::double precision
+    from ended where ended.key is not null
+    union all
+    select ended.queue, ended.kind, ended.tenant, null, count(*), sum(ended.seconds), sum(ended.seconds - ended.charged)
+    from ended
+    where ended.timed and ended.charged is not null
+    group by ended.queue, ended.kind, ended.tenant
+  )
+  select array_agg(distinct ended.queue) into _woken
+  from ended
+  left join :schema.queue on queue.name = ended.queue
+  where queue.limited or ended.key is not null;
+  if _woken is not null then
+    perform :schema.wake_v1(_woken);
+  end if;
+end $tenantry$;
+` },
+  { version: 4, name: 'quota', text: `-- breaking: no
+-- Quotas, and counting what waits. A quota bounds what waits, and is looked at when a job is enqueued, not when one is retried, given
+-- back or moved. Enqueues do not wait for each other, so none sees what another has not committed yet: then a quota is exceeded by
+-- that much.
+
+-- The kinds of a queue of which jobs wait, one probe each.
+create function :schema.kinds_waiting_v1(_queue text) returns text[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $tenantry$
+begin
+  return array(
+    with recursive hop as (
+      select '' collate "C" as kind
+      union all
+      select least(
+        (select job.kind from :schema.job
+         where job.queue = _queue and job.state = 'available' and job.kind > hop.kind order by job.kind limit 1),
+        (select job.kind from :schema.job
+         where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 and job.kind > hop.kind order by job.kind limit 1),
+        (select job.kind from :schema.job
+         where job.queue = _queue and job.state = 'scheduled' and job.kind > hop.kind order by job.kind limit 1))
+      from hop
+      where hop.kind is not null
+    )
+    select hop.kind from hop where hop.kind <> ''
+  );
+end $tenantry$;
+
+-- How many jobs of a queue, or of a tenant or a kind of it, wait; counted no further than _most.
+create function :schema.count_waiting_v1(_queue text, _tenant text, _kind text, _most integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _kinds text[];
+begin
+  if _tenant is null and _kind is null then
+    return (
+      select count(*) from (
+        select from (select from :schema.job where job.queue = _queue and job.state = 'available' limit _most) as available
+        union all
+        select from (select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
+        union all
+        select from (select from :schema.job where job.queue = _queue and job.state = 'scheduled' limit _most) as scheduled
+        limit _most
+      ) as waiting);
+  end if;
+  _kinds := case when _kind is null then :schema.kinds_waiting_v1(_queue) else array[_kind] end;
+  if _tenant is null then
+    return (
+      select count(*) from (
+        select from unnest(_kinds) as wanted (kind) cross join lateral (
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' limit _most) as available
+        union all
+        select from unnest(_kinds) as wanted (kind) cross join lateral (
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
+        union all
+        select from unnest(_kinds) as wanted (kind) cross join lateral (
+          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' limit _most) as scheduled
+        limit _most
+      ) as waiting);
+  end if;
+  return (
+    select count(*) from (
+      select from unnest(_kinds) as wanted (kind) cross join lateral (
+        select from :schema.job
+        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'available' limit _most) as available
+      union all
+      select from unnest(_kinds) as wanted (kind) cross join lateral (
+        select from :schema.job
+        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
+      union all
+      select from unnest(_kinds) as wanted (kind) cross join lateral (
+        select from :schema.job
+        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'scheduled' limit _most) as scheduled
+      limit _most
+    ) as waiting);
+end $tenantry$;
+
+-- When a queue, or a tenant of it, will have room for so many more jobs, by Little's law: a job that runs has, on average, half of
+-- its time behind it, and as many leave as run, each in its time. From 1 s to 5 minutes; a minute if nothing runs.
+create function :schema.retry_after_ms_v1(_queue text, _tenant text, _excess integer, _quota integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $tenantry$
+declare
+  _running integer;
+  _seconds double precision;
+begin
+  if _excess > _quota then
+    return 300000; -- More at once than there is room for at all.
+  end if;
+  select count(*), avg(date_part('epoch', clock_timestamp() - running.claimed_at)) into _running, _seconds
+  from (
+    select job.claimed_at from :schema.running_job as job
+    where job.queue = _queue and (_tenant is null or job.tenant = _tenant)
+    limit 1000
+  ) as running;
+  if _running = 0 then
+    return 60000;
+  end if;
+  return least(300000, greatest(1000, 1000 * _excess * 2 * _seconds / _running))::integer;
+end $tenantry$;
+
+-- Refuses a batch of jobs where it would bring what waits over a quota: SQLSTATE TQ001, with the particulars as JSON. With the rights
+-- of its owner, since a role that only enqueues may not read what it must count; it tells no more than counts.
+create function :schema.check_quota_v1(_queues text[], _tenants text[]) returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _given record;
+  _queued integer;
+begin
+  for _given in
+    with given as (
+      select asked.queue, asked.tenant, count(*)::integer as jobs from unnest(_queues, _tenants) as asked (queue, tenant)
+      group by asked.queue, asked.tenant
+    )
+    select 'queue' as scope, given.queue, null as tenant, given.queue as name, sum(given.jobs)::integer as jobs, queue.quota
+    from given
+    join :schema.queue on queue.name = given.queue
+    where queue.quota is not null
+    group by given.queue, queue.quota
+    union all
+    select 'tenant', given.queue, given.tenant, given.tenant, given.jobs, coalesce(tenant.quota, queue.tenant_quota)
+    from given
+    join :schema.queue on queue.name = given.queue
+    left join :schema.tenant on tenant.queue = given.queue and tenant.tenant = given.tenant
+    where coalesce(tenant.quota, queue.tenant_quota) is not null
+  loop
+    -- No further than needed: if one more than fits beside the new ones waits already, that is enough.
+    _queued := case when _given.jobs > _given.quota then 0 else :schema.count_waiting_v1(_given.queue, _given.tenant, null, _given.quota - _given.jobs + 1) end;
+    continue when _queued + _given.jobs <= _given.quota;
+    -- Once refused, count on for the message.
+    _queued := :schema.count_waiting_v1(_given.queue, _given.tenant, null, _given.quota + 1);
+    raise exception 'expected at most % jobs of % "%" to wait, got % and % more', _given.quota, _given.scope, left(_given.name, 80), _queued, _given.jobs
+      using errcode = 'TQ001',
+        detail = jsonb_build_object('scope', _given.scope, 'queue', _given.queue, 'tenant', _given.tenant, 'quota', _given.quota, 'queued', _queued,
+          'retry_after_ms', :schema.retry_after_ms_v1(_given.queue, _given.tenant, greatest(1, _queued + _given.jobs - _given.quota), _given.quota))::text,
+        hint = 'Enqueue again when jobs have ended, or raise the quota.';
+  end loop;
+end $tenantry$;
+` },
+  { version: 5, name: 'enqueue', text: `-- breaking: no
+-- Enqueue: one insert, no foreign key, nobody else's row locked, however long the caller's transaction stays open.
 
 -- Inserts jobs given as parallel arrays and answers with their ids in the same order: all or none.
 -- A run_at wins over a delay. What is not due yet waits outside the claim index.
@@ -647,7 +876,970 @@ end $tenantry$;
 comment on function :schema.enqueue(text, jsonb, text, jsonb) is
   'Enqueues one job in the calling transaction. Options: queue, priority, run_at, delay_ms, max_attempts, key.';
 ` },
-  { version: 4, name: 'discovery', text: `-- breaking: no
+  { version: 6, name: 'groups', text: `-- breaking: no
+-- Groups: the groups of a queue and its tenants without one share first, each by its weight; what a group gets is shared among its
+-- tenants, each by its own. So one that splits its backlog over a hundred tenants gains nothing.
+--
+-- Here.       Start-time fair queueing twice: a group has a node for each kind in group_ring, which stands in the order of the passes
+--             together with the lanes of tenants without a group. A turn of the group is given out among its tenants in the same way,
+--             by passes that count only among them.
+-- Invariant.  (G1) When a claim commits, a node is ready exactly if its group has a ready lane of its kind.
+
+-- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
+-- without one: where those that wait begin; or else, where the service of the past ended. What waits in another kind that has a limit
+-- or is paused does not count: it stands still while the others are served, and whoever began there would have credit.
+create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision;
+  -- What is of a kind that the claim does not ask for is measured against its own.
+  _measured text[] := case when _kind = any (_kinds) then _kinds else array[_kind] end;
+begin
+  select min(head.pass) into _floor
+  from unnest(_measured) as wanted (kind)
+  cross join lateral (
+    (select ring.pass from :schema.ring
+     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+     order by ring.pass limit 1)
+    union all
+    (select node.pass from :schema.group_ring as node
+     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
+     order by node.pass limit 1)
+  ) as head
+  where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_measured) as wanted (kind)
+    cross join lateral (
+      (select ring.pass from :schema.ring
+       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
+       order by ring.pass desc limit 1)
+      union all
+      (select node.pass from :schema.group_ring as node
+       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
+       order by node.pass desc limit 1)
+    ) as tail;
+  end if;
+  return coalesce(_floor, 0);
+end $tenantry$;
+
+-- Makes the nodes of these groups ready or not, as their lanes are. One that becomes ready starts where those that wait begin.
+create function :schema.refresh_groups_v1(_queue text, _kinds text[], _groups text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  insert into :schema.group_ring as node (queue, grp, kind, pass, ready)
+  select _queue, place.grp, place.kind,
+         -- As with tenants: service of the kinds of the claim counts together.
+         greatest(:schema.floor_v1(_queue, '', place.kind, _kinds), (select max(own.pass) from :schema.group_ring as own
+                           where own.queue = _queue and own.grp = place.grp and (own.kind = place.kind or own.kind = any (_kinds)))),
+         place.ready
+  from (
+    select given.grp, kind.kind,
+           exists (select from :schema.ring
+                   where ring.queue = _queue and ring.grp = given.grp and ring.kind = kind.kind and ring.ready
+                   order by ring.pass limit 1) as ready
+    from (select distinct unnest(_groups) as grp) as given
+    cross join lateral (
+      select unnest(_kinds) as kind
+      union
+      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind <> ''
+    ) as kind
+  ) as place
+  left join :schema.group_ring as present on present.queue = _queue and present.grp = place.grp and present.kind = place.kind
+  where place.ready is distinct from coalesce(present.ready, false)
+  order by place.grp, place.kind
+  on conflict (queue, grp, kind) do update
+  set ready = excluded.ready,
+      pass = case when excluded.ready then excluded.pass else node.pass end;
+end $tenantry$;
+
+-- Charges the groups of the tenants served: the ready nodes of the kinds of the claim alike.
+create function :schema.charge_groups_v1(_queue text, _kinds text[], _groups text[], _charges double precision[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.group_ring as node
+  set pass = node.pass + served.charge / coalesce(tenant_group.weight, 1)
+  from (
+    select given.grp, sum(given.charge) as charge
+    from unnest(_groups, _charges) as given (grp, charge)
+    where given.grp <> ''
+    group by given.grp
+  ) as served
+  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = served.grp
+  where node.queue = _queue and node.grp = served.grp and node.kind = any (_kinds) and node.ready;
+end $tenantry$;
+` },
+  { version: 7, name: 'limits', text: `-- breaking: no
+-- Limits on what runs at once, rates, and pauses, of queues, kinds and tenants. (Of keys: 0008_keys.sql.)
+--
+-- Problem.    Exact limits while many workers claim, without a counter that could leak; and a tenant at its limit must cost a
+--             claim nothing, however large its backlog and however many such tenants there are.
+-- Naive.      Count in the statement that claims: it does not see the other worker's uncommitted claim (a limit of 2 ran 4).
+--             Or pass over the jobs of such tenants, and read their backlogs at every claim.
+-- Here.       What runs is counted, by way of the leases, in a statement that starts once the queue's lock is held. A kind or queue without
+--             room is left out of the claim; a tenant without room is parked: its lanes leave the order of the ring until a notice
+--             says that a slot is free or a setting has changed, or until it has a token again.
+-- Rates.      A token bucket as one time stamp (the generic cell rate algorithm, ITU-T I.371): the bucket lacks
+--             (full_at - now) * rate tokens. A job that starts takes one. So in any window of t seconds at most burst + t * rate start.
+-- Invariants. (L1) When a claim commits, no queue, kind or tenant runs more than its limit, unless it did before and started none.
+--             (L2) No claim starts a job for which a bucket has no token.
+
+-- Whole tokens in a bucket; as good as unlimited where there is no rate.
+create function :schema.tokens_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer) returns integer
+language sql immutable
+as $tenantry$
+  select case when _rate is null then 1000000000
+              else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
+$tenantry$;
+
+-- When an empty bucket will be full. Stable, since adding to a time is, in PostgreSQL's eyes: were it called immutable, it would not
+-- be inlined, and cost 50 µs a statement. So are its neighbours.
+create function :schema.empty_at_v1(_now timestamptz, _rate double precision, _burst integer) returns timestamptz
+language sql stable
+as $tenantry$
+  select _now + _burst / _rate * interval '1 second'
+$tenantry$;
+
+-- Makes the buckets empty, where they are more than that: after a rate was raised, or a burst lowered, what was taken before would
+-- be filled up at the new rate for as long as at the old one. A tenant with one job a day would wait for the rest of the day.
+create function :schema.empty_v1(_queue text, _scope text, _names text[], _empty_ats timestamptz[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.bucket
+  set full_at = given.empty_at
+  from unnest(_names, _empty_ats) as given (name, empty_at)
+  -- Some more is left to rounding.
+  where bucket.queue = _queue and bucket.scope = _scope and bucket.name = given.name and bucket.full_at > given.empty_at + interval '10 milliseconds';
+end $tenantry$;
+
+-- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
+create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
+language sql stable
+as $tenantry$
+  select greatest(_now, _full_at) + ceil(1e6 * _jobs / _rate - 1e-6) * interval '1 microsecond'
+$tenantry$;
+
+-- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). rated: a bucket must be debited;
+-- bound: tenants have limits; keys_rated: keys have rates; timed: time is charged; next_at: when a bucket that had too few tokens has one more.
+create function :schema.caps_v1(
+  _queue text, _kinds text[], _count integer, _now timestamptz,
+  out kinds text[], out rooms integer[], out room integer, out rated boolean, out bound boolean, out timed boolean,
+  out keys_rated boolean, out next_at timestamptz
+)
+language plpgsql
+as $tenantry$
+declare
+  _settings :schema.queue;
+  _full_at timestamptz;
+  _tokens integer;
+  _overdrawn text[];
+  _empty_ats timestamptz[];
+begin
+  kinds := _kinds;
+  room := _count;
+  rated := false;
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  bound := num_nonnulls(_settings.tenant_concurrency, _settings.tenant_rate_per_second) > 0 or exists (
+    select from :schema.tenant
+    where tenant.queue = _queue and (tenant.paused_at is not null or tenant.concurrency is not null or tenant.rate_per_second is not null)
+  );
+  keys_rated := _settings.key_rate_per_second is not null
+    or exists (select from :schema.key where key.queue = _queue and key.rate_per_second is not null);
+  timed := coalesce(_settings.charge = 'time', false);
+  if _settings.paused_at is not null then
+    room := 0;
+    return;
+  end if;
+  if _settings.concurrency is not null then
+    select greatest(0, least(room, _settings.concurrency - count(*))) into room
+    from (
+      select from :schema.running_job as job where job.queue = _queue limit _settings.concurrency
+    ) as running;
+  end if;
+  if _settings.rate_per_second is not null then
+    rated := true;
+    select bucket.full_at into _full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'queue' and bucket.name = '';
+    _tokens := :schema.tokens_v1(_full_at, _now, _settings.rate_per_second, _settings.burst);
+    room := least(room, _tokens);
+    if _tokens < _count then
+      next_at := :schema.token_at_v1(_full_at, _now, _settings.rate_per_second, _settings.burst, _tokens + 1);
+    end if;
+    if _full_at > :schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst) then
+      perform :schema.empty_v1(_queue, 'queue', array[''], array[:schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst)]);
+    end if;
+  end if;
+  if not exists (select from :schema.kind where kind.queue = _queue) then
+    return;
+  end if;
+
+  select array_agg(capped.kind) filter (where capped.room is null or capped.room > 0),
+         array_agg(capped.room) filter (where capped.room is null or capped.room > 0),
+         rated or coalesce(bool_or(capped.rate_per_second is not null), false),
+         least(next_at, min(:schema.token_at_v1(capped.full_at, _now, capped.rate_per_second, capped.burst, capped.tokens + 1))
+           filter (where capped.paused_at is null and capped.tokens < _count)),
+         array_agg(capped.kind) filter (where capped.full_at > capped.empty_at),
+         array_agg(capped.empty_at) filter (where capped.full_at > capped.empty_at)
+  into kinds, rooms, rated, next_at, _overdrawn, _empty_ats
+  from (
+    select wanted.kind, kind.paused_at, kind.rate_per_second, kind.burst, bucket.full_at,
+           :schema.empty_at_v1(_now, kind.rate_per_second, kind.burst) as empty_at,
+           case when kind.rate_per_second is not null
+                then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end as tokens,
+           case when kind.paused_at is not null then 0
+                else least(kind.concurrency - running.jobs,
+                       case when kind.rate_per_second is not null
+                            then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end) end as room
+    from unnest(_kinds) as wanted (kind)
+    left join :schema.kind on kind.queue = _queue and kind.kind = wanted.kind
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
+      offset 0
+    ) as bucket on true
+    left join (
+      -- All that runs in the queue, once, as many as there are busy slots.
+      select job.kind, count(*)::integer as jobs from :schema.running_job as job
+      where job.queue = _queue
+        and exists (select from :schema.kind as limited where limited.queue = _queue and limited.kind = any (_kinds) and limited.concurrency is not null)
+      group by job.kind
+    ) as counted on counted.kind = wanted.kind
+    cross join lateral (select coalesce(counted.jobs, 0) as jobs) as running
+  ) as capped;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'kind', _overdrawn, _empty_ats);
+  end if;
+  kinds := coalesce(kinds, '{}');
+end $tenantry$;
+
+-- When the bucket will hold this many tokens.
+create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
+language sql stable
+as $tenantry$
+  select greatest(_now, least(coalesce(_full_at, _now), :schema.empty_at_v1(_now, _rate, _burst)) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
+$tenantry$;
+
+-- What each of these tenants may start now. Null where nothing limits it; where 0, until when: infinity for a slot or a resume.
+create function :schema.rooms_v1(
+  _queue text, _tenants text[], _now timestamptz, out rooms integer[], out untils timestamptz[], out rated boolean
+)
+language plpgsql
+as $tenantry$
+declare
+  _overdrawn text[];
+  _empty_ats timestamptz[];
+begin
+  with wanted as materialized (
+    select given.name, given.place, own.paused_at, limits.*, used.full_at,
+           case when limits.rate is not null then :schema.tokens_v1(used.full_at, _now, limits.rate, limits.burst) end as tokens
+    from unnest(_tenants) with ordinality as given (name, place)
+    left join :schema.queue on queue.name = _queue
+    -- One probe for each: joined, all tenants of the queue may be read instead.
+    left join lateral (
+      select tenant.* from :schema.tenant where tenant.queue = _queue and tenant.tenant = given.name
+      offset 0
+    ) as own on true
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
+      offset 0
+    ) as used on true
+    cross join lateral (
+      select coalesce(own.concurrency, queue.tenant_concurrency) as concurrency,
+             coalesce(own.rate_per_second, queue.tenant_rate_per_second) as rate,
+             case when own.rate_per_second is not null then own.burst else queue.tenant_burst end as burst
+    ) as limits
+  ),
+  counted as materialized (
+    -- All that runs in the queue, once and not for each of the tenants.
+    select job.tenant, count(*)::integer as jobs from :schema.running_job as job
+    where job.queue = _queue and job.tenant = any (_tenants)
+      and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
+    group by job.tenant
+  )
+  select array_agg(tenant.room order by tenant.place),
+         array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
+         bool_or(tenant.rate is not null),
+         array_agg(tenant.name) filter (where tenant.full_at > tenant.empty_at),
+         array_agg(tenant.empty_at) filter (where tenant.full_at > tenant.empty_at)
+  into rooms, untils, rated, _overdrawn, _empty_ats
+  from (
+    select wanted.place, wanted.name, wanted.rate, wanted.full_at, :schema.empty_at_v1(_now, wanted.rate, wanted.burst) as empty_at,
+           case when wanted.paused_at is not null then 0
+                when wanted.concurrency is null and wanted.rate is null then null
+                else greatest(0, least(wanted.concurrency - coalesce(counted.jobs, 0), wanted.tokens)) end as room,
+           -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
+           wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
+           :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
+    from wanted
+    left join counted on counted.tenant = wanted.name
+  ) as tenant;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'tenant', _overdrawn, _empty_ats);
+  end if;
+end $tenantry$;
+
+-- Takes tokens for the jobs that were just claimed, given by lane.
+create function :schema.debit_v1(_queue text, _tenants text[], _kinds text[], _jobs integer[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+begin
+  insert into :schema.bucket as bucket (queue, scope, name, full_at)
+  select _queue, used.scope, used.name, :schema.full_at_v1(null, _now, used.rate, used.jobs)
+  from (
+    select 'queue' as scope, '' as name, queue.rate_per_second as rate, (select sum(given.jobs) from unnest(_jobs) as given (jobs))::integer as jobs
+    from :schema.queue
+    where queue.name = _queue and queue.rate_per_second is not null
+    union all
+    select 'kind', served.kind, kind.rate_per_second, served.jobs
+    from (select given.kind, sum(given.jobs)::integer as jobs from unnest(_kinds, _jobs) as given (kind, jobs) group by given.kind) as served
+    join :schema.kind on kind.queue = _queue and kind.kind = served.kind
+    where kind.rate_per_second is not null
+    union all
+    select 'tenant', served.tenant, coalesce(tenant.rate_per_second, queue.tenant_rate_per_second), served.jobs
+    from (select given.tenant, sum(given.jobs)::integer as jobs from unnest(_tenants, _jobs) as given (tenant, jobs) group by given.tenant) as served
+    left join :schema.queue on queue.name = _queue
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = served.tenant
+    where coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) is not null
+  ) as used
+  where used.jobs > 0
+  on conflict (queue, scope, name) do update set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now);
+end $tenantry$;
+
+-- Takes the lanes of tenants out of the order of the ring, whatever their kinds, until the times given.
+create function :schema.park_v1(_queue text, _tenants text[], _untils timestamptz[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.ring
+  set ready = false, parked_at = _now, parked_until = _untils[array_position(_tenants, ring.tenant)]
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(_tenants) as parked (tenant)
+    cross join lateral (
+      select own.ctid, own.ready from :schema.ring as own
+      where own.queue = _queue and own.tenant = parked.tenant
+      offset 0
+    ) as lane
+    where lane.ready
+  ));
+end $tenantry$;
+
+-- Parks those of the next tenants in the order of the ring that may start nothing now: of up to _lanes lanes of each kind, among the
+-- tenants without a group, and in each of the next 16 groups.
+create function :schema.park_ahead_v1(_queue text, _kinds text[], _lanes integer, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+  _tenants text[];
+  _room record;
+begin
+  _groups := array(
+    select distinct node.grp
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select group_ring.grp from :schema.group_ring
+      where group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+      order by group_ring.pass, group_ring.grp
+      limit 16
+    ) as node
+  );
+  _tenants := array(
+    select distinct lane.tenant
+    from unnest(''::text || _groups) as parent (grp)
+    cross join unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.grp = parent.grp and ring.kind = wanted.kind and ring.ready
+      order by ring.pass, ring.tenant
+      limit _lanes
+    ) as lane
+  );
+  if cardinality(_tenants) = 0 then
+    return;
+  end if;
+  _room := :schema.rooms_v1(_queue, _tenants, _now);
+  perform :schema.park_v1(_queue,
+    array(select given.tenant from unnest(_tenants, _room.untils) as given (tenant, until) where given.until is not null),
+    array_remove(_room.untils, null), _now);
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
+-- What to look at again when a limit for all tenants has changed: 64 of the tenants with parked lanes, and each of the next claims at
+-- 64 more, as when tokens come, since a claim that found all of them still at their limits would park them one after another. Where
+-- no limit is left, all.
+create function :schema.look_again_v1(_queue text) returns text[]
+language plpgsql
+as $tenantry$
+declare
+  _caps record;
+begin
+  _caps := :schema.caps_v1(_queue, '{}', 1, clock_timestamp());
+  if _caps.bound then
+    update :schema.ring set parked_until = clock_timestamp()
+    where ring.queue = _queue and ring.parked_until is not null;
+    return array(
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.parked_until <= clock_timestamp()
+      group by ring.tenant
+      order by min(ring.pass), ring.tenant
+      limit 64
+    );
+  end if;
+  return array(select distinct ring.tenant from :schema.ring where ring.queue = _queue and ring.parked_until is not null);
+end $tenantry$;
+
+-- Brings the parked lanes of these tenants ('' for all) back into the order of the ring, for a claim to look at their limits again,
+-- and lanes whose tenant has changed its group into that of the new one. No credit for having waited: a lane begins at its own
+-- pass, or where those that wait do.
+create function :schema.unpark_v1(_queue text, _kinds text[], _tenants text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+begin
+  if '' = any (_tenants) then
+    _tenants := array_remove(_tenants, '') || :schema.look_again_v1(_queue);
+  end if;
+  with moved as (
+    select lane.ctid, lane.kind, lane.grp as old_grp, coalesce(tenant.grp, '') as new_grp
+    from (
+      select own.ctid, own.tenant, own.kind, own.grp, own.parked_until
+      from unnest(_tenants) as noticed (name)
+      cross join lateral (
+        select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.tenant = noticed.name
+        offset 0
+      ) as own
+    ) as lane
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+    where lane.parked_until is not null or lane.grp <> coalesce(tenant.grp, '')
+  ),
+  place as materialized (
+    select distinct_place.kind, distinct_place.grp, :schema.floor_v1(_queue, distinct_place.grp, distinct_place.kind, _kinds) as floor
+    from (select distinct moved.kind, moved.new_grp as grp from moved) as distinct_place
+  ),
+  changed as (
+    update :schema.ring
+    set ready = ring.ready or ring.parked_until is not null,
+        entered_at = case when ring.parked_until is not null then clock_timestamp() else ring.entered_at end,
+        parked_at = null, parked_until = null, grp = lane.new_grp,
+        pass = case when lane.old_grp <> lane.new_grp then lane.floor else greatest(ring.pass, lane.floor) end
+    from (
+      select moved.ctid, moved.old_grp, moved.new_grp, place.floor
+      from moved
+      join place on place.grp = moved.new_grp and place.kind = moved.kind
+    ) as lane
+    where ring.ctid = lane.ctid
+    returning lane.old_grp, lane.new_grp
+  )
+  select array(select changed.old_grp from changed where changed.old_grp <> ''
+               union select changed.new_grp from changed where changed.new_grp <> '')
+  into _groups;
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
+-- Brings back the lanes whose tenants have a token again, up to 64 of each kind.
+create function :schema.unpark_due_v1(_queue text, _kinds text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+begin
+  _tenants := array(
+    select lane.tenant
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
+      order by ring.parked_until
+      limit 64
+    ) as lane
+  );
+  if cardinality(_tenants) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _tenants);
+  end if;
+end $tenantry$;
+
+-- Looks at the tenants that wait for a slot or a resume, those first that were parked or looked at longest ago, at least 5 s, up to 256
+-- lanes of each kind: should a notice be missing, this is how it is found. Only tenants that may start something come back, for to
+-- let each claim try one would cost it more than it brings, the more the more of them there are.
+create function :schema.look_at_parked_v1(_queue text, _kinds text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+  _room record;
+  _freed text[];
+begin
+  _tenants := array(
+    select distinct lane.tenant
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select ring.tenant from :schema.ring
+      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
+      order by ring.parked_at
+      limit 256
+    ) as lane
+  );
+  if cardinality(_tenants) = 0 then
+    return;
+  end if;
+  _room := :schema.rooms_v1(_queue, _tenants, _now);
+  _freed := array(
+    select given.tenant from unnest(_tenants, _room.rooms) as given (tenant, room) where given.room is null or given.room > 0
+  );
+  update :schema.ring
+  set parked_at = _now, parked_until = coalesce(_room.untils[array_position(_tenants, ring.tenant)], 'infinity')
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(_tenants) as looked_at (tenant)
+    cross join lateral (
+      select own.ctid, own.parked_until from :schema.ring as own
+      where own.queue = _queue and own.tenant = looked_at.tenant
+      offset 0
+    ) as lane
+    where lane.parked_until = 'infinity'
+  ));
+  if cardinality(_freed) > 0 then
+    perform :schema.unpark_v1(_queue, _kinds, _freed);
+  end if;
+end $tenantry$;
+
+-- Lifts the lanes and nodes of kinds that were paused to where the others are now, for while these were served, they stood still.
+create function :schema.lift_v1(_queue text, _kinds text[], _lifted text[]) returns void
+language plpgsql
+as $tenantry$
+begin
+  update :schema.ring
+  set pass = place.floor
+  from (
+    select lane.ctid, min(other.pass) as floor
+    from (select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.kind = any (_lifted) and ring.ready) as lane
+    cross join lateral (
+      select head.pass
+      from unnest(_kinds) as wanted (kind)
+      cross join lateral (
+        select ring.pass from :schema.ring
+        where ring.queue = _queue and ring.grp = lane.grp and ring.kind = wanted.kind and ring.ready
+        order by ring.pass limit 1
+      ) as head
+      where wanted.kind <> all (_lifted)
+    ) as other
+    group by lane.ctid
+  ) as place
+  where ring.ctid = place.ctid and ring.pass < place.floor;
+  update :schema.group_ring as node
+  set pass = greatest(node.pass, (
+    select min(head.pass)
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select other.pass from :schema.group_ring as other
+      where other.queue = _queue and other.kind = wanted.kind and other.ready
+      order by other.pass limit 1
+    ) as head
+    where wanted.kind <> all (_lifted)
+  ))
+  where node.queue = _queue and node.kind = any (_lifted) and node.ready;
+end $tenantry$;
+
+-- What keeps a claim that was not filled from more: whether limits do, and in how many milliseconds a token comes.
+create function :schema.held_back_v1(_queue text, _kinds text[], _count integer, out held_back boolean, out next_ms double precision)
+language plpgsql
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _next_at timestamptz;
+begin
+  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or cardinality(array_remove(caps.rooms, null)) > 0,
+         caps.next_at
+  into held_back, _next_at
+  from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+  select coalesce(held_back, false) or coalesce(bool_or(parked.is_parked), false), least(_next_at, min(parked.until))
+  into held_back, _next_at
+  from unnest(_kinds) as wanted (kind)
+  cross join lateral (
+    (select true as is_parked, ring.parked_until as until from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity'
+     order by ring.parked_until limit 1)
+    union all
+    (select true, null from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity'
+     order by ring.parked_at limit 1)
+  ) as parked;
+  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
+  if _next_at is not null then
+    next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
+  end if;
+end $tenantry$;
+` },
+  { version: 8, name: 'keys', text: `-- breaking: no
+-- Keys: at most so many jobs of a key at once, or per second, across tenants and kinds; with a limit of one, strictly in order.
+--
+-- Problem.    A lane whose first jobs all have a key that is used up would have to be looked through at every claim.
+-- Here.       A due job with a key is \`blocked\`, which the claim index does not hold, until a claim admits it: makes it available.
+--             A key is looked at when a notice says so, since an enqueue, a settling and a change of its limit each leave one,
+--             and when the walk along the keys comes by.
+-- Invariants. (K1) Under the queue's lock no job is admitted unless the available and running jobs of its key are fewer than its
+--             limit. (K2) Nor unless the available ones are fewer than its tokens: so one that is available may be claimed at
+--             once, and starts never exceed the rate. (K3) With a limit of one, no job is admitted while one that comes before
+--             it in the order of the key waits for its retry, or is held by somebody else.
+
+-- Admits jobs of these keys, and tells the lanes. Where a limit was lowered, takes back the admission of those that are too many.
+create function :schema.admit_v1(_queue text, _keys text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  -- As parameters, for of the indexes only job_key serves states that are not known beforehand: with stale statistics another one,
+  -- that of what is available, say, was read from end to end.
+  _is_available :schema.job_state := 'available';
+  _is_running :schema.job_state := 'running';
+  _is_scheduled :schema.job_state := 'scheduled';
+  -- Not later than the time that the claim notes for the jobs that it starts, or a token would be used before it has come.
+  _now timestamptz := statement_timestamp();
+  _settings :schema.queue;
+  _known text[];
+  _strict boolean[];
+  _available integer[];
+  _targets integer[];
+  _ids bigint[];
+  _taken_back integer;
+  _overdrawn text[];
+  _empty_ats timestamptz[];
+  _kinds text[];
+  _tenants text[];
+  _order_ats timestamptz[];
+begin
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  select array_agg(wanted.key), array_agg(wanted.slots = 1), array_agg(use.available),
+         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens))),
+         array_agg(wanted.key) filter (where wanted.full_at > wanted.empty_at), array_agg(wanted.empty_at) filter (where wanted.full_at > wanted.empty_at)
+  into _known, _strict, _available, _targets, _overdrawn, _empty_ats
+  from (
+    select given.key, coalesce(own.concurrency, _settings.key_concurrency, 1) as slots, used.full_at,
+           :schema.tokens_v1(used.full_at, _now, coalesce(own.rate_per_second, _settings.key_rate_per_second),
+             coalesce(own.burst, _settings.key_burst)) as tokens,
+           :schema.empty_at_v1(_now, coalesce(own.rate_per_second, _settings.key_rate_per_second), coalesce(own.burst, _settings.key_burst)) as empty_at
+    from unnest(_keys) as given (key)
+    -- One probe for each: joined, all keys of the queue may be read instead.
+    left join lateral (
+      select key.* from :schema.key where key.queue = _queue and key.key = given.key
+      offset 0
+    ) as own on true
+    left join lateral (
+      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+      offset 0
+    ) as used on true
+  ) as wanted
+  cross join lateral (
+    -- Running ones are counted no further than the limit.
+    select (select count(*) from (
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_available limit 10000
+            ) as admitted)::integer as available,
+           (select count(*) from (
+              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_running limit wanted.slots
+            ) as busy)::integer as running
+  ) as use
+  where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
+  if _known is null then
+    return;
+  end if;
+  if _overdrawn is not null then
+    perform :schema.empty_v1(_queue, 'key', _overdrawn, _empty_ats);
+  end if;
+
+  -- The last of those that are too many, the first of those for which there is room. Looks without locking, so that a row that
+  -- somebody holds keeps its place.
+  _ids := array(
+    select surplus.id
+    from unnest(_known, _available, _targets) as given (key, available, target)
+    cross join lateral (
+      select job.id from :schema.job
+      where job.queue = _queue and job.key = given.key and job.state = _is_available
+      order by job.order_at desc, job.id desc
+      limit greatest(0, given.available - given.target)
+    ) as surplus
+  );
+  if cardinality(_ids) > 0 then
+    update :schema.job set state = 'blocked'
+    where job.id = any (array(
+      select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'available' for no key update skip locked
+    ));
+    get diagnostics _taken_back = row_count;
+    if _taken_back < cardinality(_ids) then
+      -- Somebody holds the others. Once they are let go, the next claim must look at them before it takes any.
+      perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_known)]), _known);
+    end if;
+  end if;
+  _ids := array(
+    select head.id
+    from unnest(_known, _strict, _available, _targets) as given (key, strict, available, target)
+    cross join lateral (
+      select job.id, job.order_at from :schema.job
+      where job.queue = _queue and job.key = given.key and job.state = 'blocked'
+      order by job.order_at, job.id
+      limit least(1000, greatest(0, given.target - given.available))
+    ) as head
+    where not given.strict or not exists (
+      select from :schema.job as earlier
+      where earlier.queue = _queue and earlier.key = given.key and earlier.state = _is_scheduled
+        and (earlier.order_at, earlier.id) < (head.order_at, head.id) and earlier.claimed_at is not null
+    )
+  );
+  if cardinality(_ids) > 0 then
+    with admitted as (
+      update :schema.job set state = 'available'
+      where job.id = any (array(
+        select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'blocked' for no key update skip locked
+      ))
+      returning job.kind, job.tenant, job.order_at
+    )
+    select array_agg(admitted.kind), array_agg(admitted.tenant), array_agg(admitted.order_at) into _kinds, _tenants, _order_ats from admitted;
+    if _kinds is not null then
+      perform :schema.signal_v1(array_fill(_queue, array[cardinality(_kinds)]), _kinds, _tenants, _order_ats);
+      -- They may be of kinds that only other workers know.
+      perform :schema.wake_v1(array[_queue]);
+    end if;
+  end if;
+  if _settings.governed then
+    perform :schema.time_keys_v1(_queue, _known, _now);
+  end if;
+end $tenantry$;
+
+-- Sets the timers of those of the keys that have a rate and jobs that wait for it.
+create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _is_available :schema.job_state := 'available'; -- See admit_v1.
+  _is_blocked :schema.job_state := 'blocked';
+begin
+  insert into :schema.key_timer as timer (queue, key, due_at)
+  select _queue, given.key,
+         :schema.token_at_v1(used.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
+  from unnest(_keys) as given (key)
+  left join :schema.queue on queue.name = _queue
+  left join lateral (
+    select key.* from :schema.key where key.queue = _queue and key.key = given.key
+    offset 0
+  ) as own on true
+  left join lateral (
+    select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
+    offset 0
+  ) as used on true
+  cross join lateral (
+    select coalesce(own.rate_per_second, queue.key_rate_per_second) as rate, coalesce(own.burst, queue.key_burst) as burst
+  ) as rated
+  cross join lateral (
+    select count(*) as available from (
+      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_available limit rated.burst
+    ) as admitted
+  ) as use
+  -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
+  where rated.rate is not null and :schema.tokens_v1(used.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
+    -- Not \`exists\`, which may become a join that reads all that is blocked.
+    and (select job.id from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_blocked order by job.order_at, job.id limit 1) is not null
+  order by given.key
+  on conflict (queue, key) do update set due_at = excluded.due_at;
+end $tenantry$;
+
+-- Looks at the keys whose timers have run down, at most 256.
+create function :schema.admit_due_v1(_queue text, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _keys text[];
+begin
+  with due as (
+    delete from :schema.key_timer
+    where key_timer.ctid = any (array(
+      select timer.ctid from :schema.key_timer as timer
+      where timer.queue = _queue and timer.due_at <= _now
+      order by timer.due_at
+      limit 256
+    ))
+    returning key_timer.key
+  )
+  select array_agg(due.key) into _keys from due;
+  if _keys is not null then
+    perform :schema.admit_v1(_queue, _keys);
+  end if;
+end $tenantry$;
+
+-- Debits the buckets of the keys of the jobs that run under this lease, and sets their timers.
+create function :schema.debit_keys_v1(_queue text, _lease_id uuid, _now timestamptz) returns void
+language plpgsql
+as $tenantry$
+declare
+  _keys text[];
+begin
+  with debited as (
+    insert into :schema.bucket as bucket (queue, scope, name, full_at)
+    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(own.rate_per_second, queue.key_rate_per_second), used.jobs)
+    from (
+      select job.key, count(*)::integer as jobs from :schema.job
+      where job.lease_id = _lease_id and job.state = 'running' and job.key is not null
+      group by job.key
+    ) as used
+    left join :schema.queue on queue.name = _queue
+    left join lateral (
+      select key.* from :schema.key where key.queue = _queue and key.key = used.key
+      offset 0
+    ) as own on true
+    where coalesce(own.rate_per_second, queue.key_rate_per_second) is not null
+    order by used.key
+    on conflict (queue, scope, name) do update
+    set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
+    returning bucket.name
+  )
+  select array_agg(debited.name) into _keys from debited;
+  if _keys is not null then
+    perform :schema.time_keys_v1(_queue, _keys, _now);
+  end if;
+end $tenantry$;
+
+-- Walks along the keys, from where the last walk stopped or from the start, and looks at each of up to _hops.
+create function :schema.walk_keys_v1(_queue text, _hops integer, _from_start boolean) returns void
+language plpgsql
+as $tenantry$
+declare
+  _from text := '';
+  _keys text[];
+  _came_round boolean;
+begin
+  if not _from_start then
+    select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = '';
+  end if;
+  with recursive hop as (
+    select _from collate "C" as key
+    union all
+    select next.key
+    from hop
+    cross join lateral (
+      select job.key from :schema.job
+      where job.queue = _queue and job.key > hop.key and job.key is not null
+      order by job.key
+      limit 1
+    ) as next
+  )
+  select array_agg(hop.key) into _keys from (select hop.key from hop limit _hops + 1) as hop;
+  _came_round := cardinality(_keys) <= _hops;
+  insert into :schema.walk as walk (queue, kind, tenant, walk_at)
+  values (_queue, '', case when _came_round then '' else _keys[_hops + 1] end,
+    -- A queue without keys is hardly looked at.
+    case when not _came_round then clock_timestamp()
+         when cardinality(_keys) = 1 then clock_timestamp() + interval '5 seconds'
+         else clock_timestamp() + interval '250 milliseconds' end)
+  on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
+  if cardinality(_keys) > 1 then
+    perform :schema.admit_v1(_queue, _keys[2:]);
+  end if;
+end $tenantry$;
+` },
+  { version: 9, name: 'time', text: `-- breaking: no
+-- Charging time: in a queue whose charge is 'time' a turn costs its tenant the seconds for which the jobs run, not their number.
+--
+-- Problem.    The claim must charge at once, or the next one would serve the same tenant again; how long a job will run is known
+--             only when it has.
+-- Here.       A claim charges what jobs of the lane took so far, or else jobs of the kind, or else a second each, and notes the
+--             charge with the job. Who ends the job (settling, giving back, reclaiming) appends a notice of what it took, and the
+--             next claim that folds it in adds the difference to the pass of the tenant and learns from it.
+-- Learning.   An exponentially weighted moving average: one more job counts a fifth, n more jobs count 1 - 0.8^n. So after a kind has become
+--             ten times as long, ten jobs later nine tenths of the change are learned; until then the difference is added afterwards.
+-- Invariant.  (T1) Once all notices are folded in, a tenant's pass has grown by the seconds that its jobs ran, divided by its weight.
+
+-- What a job of each kind is expected to run, for tenants of which nothing is known.
+create function :schema.expected_v1(_queue text, _kinds text[]) returns double precision[]
+language plpgsql
+as $tenantry$
+begin
+  return array(
+    select greatest(0.001, coalesce(walk.seconds, 1)::double precision)
+    from unnest(_kinds) with ordinality as wanted (kind, place)
+    left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
+    order by wanted.place
+  );
+end $tenantry$;
+
+-- Adds what was charged too little, and learns. The lanes are those of the notices, sorted by tenant and kind.
+create function :schema.correct_v1(
+  _queue text, _kinds text[], _tenants text[], _lane_kinds text[], _jobs integer[], _seconds double precision[], _surpluses double precision[]
+) returns void
+language plpgsql
+as $tenantry$
+begin
+  -- Charged are all lanes of the tenant that are of the claim's kinds, as a turn does, but also those that have become idle: a
+  -- tenant whose long job was its last must not come back as if it had cost little.
+  update :schema.ring
+  set pass = ring.pass + lane.surplus / lane.weight,
+      seconds = case when lane.jobs > 0
+                     then coalesce(ring.seconds + (lane.measured / lane.jobs - ring.seconds) * (1 - power(0.8, lane.jobs)), lane.measured / lane.jobs)
+                     else ring.seconds end
+  from (
+    select own.ctid, owed.surplus, owed.weight, coalesce(own_notice.jobs, 0) as jobs, own_notice.seconds as measured
+    from (
+      select given.tenant, sum(given.surplus) as surplus, coalesce(min(tenant.weight), 1) as weight
+      from unnest(_tenants, _surpluses) as given (tenant, surplus)
+      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant
+      group by given.tenant
+    ) as owed
+    cross join lateral (
+      select ring.ctid, ring.kind from :schema.ring where ring.queue = _queue and ring.tenant = owed.tenant
+      offset 0
+    ) as own
+    left join lateral (
+      select given.jobs, given.seconds
+      from unnest(_tenants, _lane_kinds, _jobs, _seconds) as given (tenant, kind, jobs, seconds)
+      where given.tenant = owed.tenant and given.kind = own.kind
+    ) as own_notice on true
+    where own.kind = any (_kinds)
+  ) as lane
+  where ring.ctid = lane.ctid;
+
+  update :schema.walk
+  set seconds = coalesce(walk.seconds + (kind.seconds / kind.jobs - walk.seconds) * (1 - power(0.8, kind.jobs)), kind.seconds / kind.jobs)
+  from (
+    select given.kind, sum(given.jobs)::integer as jobs, sum(given.seconds) as seconds
+    from unnest(_lane_kinds, _jobs, _seconds) as given (kind, jobs, seconds)
+    group by given.kind
+  ) as kind
+  where walk.queue = _queue and walk.kind = kind.kind and kind.jobs > 0;
+
+  update :schema.group_ring as node
+  set pass = node.pass + owed.surplus / owed.weight
+  from (
+    select tenant.grp, sum(given.surplus) as surplus, coalesce(min(tenant_group.weight), 1) as weight
+    from unnest(_tenants, _surpluses) as given (tenant, surplus)
+    join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+    where tenant.grp is not null
+    group by tenant.grp
+  ) as owed
+  where node.queue = _queue and node.grp = owed.grp and node.kind = any (_kinds);
+end $tenantry$;
+
+-- What a job of each of these lanes is charged. _expected is for the kinds of the claim. Names and costs, in one order.
+create function :schema.costs_v1(
+  _queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[], out names text[], out costs real[]
+)
+language plpgsql
+as $tenantry$
+begin
+  select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost)
+  into names, costs
+  from (
+    select given.tenant, given.kind, greatest(0.001, coalesce(own.seconds, _expected[array_position(_kinds, given.kind)]))::real as cost
+    from unnest(_tenants, _lane_kinds) as given (tenant, kind)
+    left join :schema.ring as own on own.queue = _queue and own.tenant = given.tenant and own.kind = given.kind
+  ) as lane;
+end $tenantry$;
+` },
+  { version: 10, name: 'discovery', text: `-- breaking: no
 -- Discovery: which lanes (tenant and kind) of a queue have work, without enqueue or settle ever touching a row of the ring. Everything
 -- here runs inside a claim that holds the queue's lock, so nobody else writes the ring.
 --
@@ -766,45 +1958,6 @@ begin
         array_fill(_walk.kind, array[cardinality(_due_tenants)]), _due_tenants, _due_order_ats);
     end if;
   end loop;
-end $tenantry$;
-
--- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
--- without one: where those that wait begin; or else, where the service of the past ended. What waits in another kind that has a limit
--- or is paused does not count: it stands still while the others are served, and whoever began there would have credit.
-create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
-language plpgsql
-as $tenantry$
-declare
-  _floor double precision;
-  -- What is of a kind that the claim does not ask for is measured against its own.
-  _measured text[] := case when _kind = any (_kinds) then _kinds else array[_kind] end;
-begin
-  select min(head.pass) into _floor
-  from unnest(_measured) as wanted (kind)
-  cross join lateral (
-    (select ring.pass from :schema.ring
-     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
-     order by ring.pass limit 1)
-    union all
-    (select node.pass from :schema.group_ring as node
-     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
-     order by node.pass limit 1)
-  ) as head
-  where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
-  if _floor is null then
-    select max(tail.pass) into _floor
-    from unnest(_measured) as wanted (kind)
-    cross join lateral (
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
-       order by ring.pass desc limit 1)
-      union all
-      (select node.pass from :schema.group_ring as node
-       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
-       order by node.pass desc limit 1)
-    ) as tail;
-  end if;
-  return coalesce(_floor, 0);
 end $tenantry$;
 
 -- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. One that
@@ -967,8 +2120,75 @@ begin
   end if;
   return cardinality(_lane_kinds);
 end $tenantry$;
+
+-- Folds the notices for claims of the kinds into the ring, those for all kinds first, for among them are changes of settings: 256 at
+-- a time, and up to 2,048, or a limit that was lowered would act later than at the next claim where more than that happens between
+-- two. In a queue that is not fair only those of keys mean anything.
+create function :schema.fold_notices_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+  _lifted text[];
+  _keys text[];
+  _measured boolean;
+  _folded integer;
+  _lane_tenants text[];
+  _lane_kinds text[];
+  _jobs integer[];
+  _seconds double precision[];
+  _surpluses double precision[];
+begin
+  for _round in 1..8 loop
+    with folded as (
+      delete from :schema.notice
+      where notice.ctid = any (array(
+        select head.ctid
+        from unnest(''::text || _kinds) as wanted (kind)
+        cross join lateral (
+          select oldest.ctid from :schema.notice as oldest
+          where oldest.queue = _queue and oldest.kind = wanted.kind
+          order by oldest.id
+          limit 256
+        ) as head
+        limit 256
+      ))
+      returning notice.*
+    ),
+    measured as (
+      select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
+      from folded
+      where folded.jobs is not null
+      group by folded.tenant, folded.kind
+    )
+    select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
+           array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
+           array(select distinct folded.key from folded where folded.key is not null),
+           (select count(*) from folded),
+           exists (select from measured),
+           array(select measured.tenant from measured order by measured.tenant, measured.kind),
+           array(select measured.kind from measured order by measured.tenant, measured.kind),
+           array(select measured.jobs from measured order by measured.tenant, measured.kind),
+           array(select measured.seconds from measured order by measured.tenant, measured.kind),
+           array(select measured.surplus from measured order by measured.tenant, measured.kind)
+    into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
+    if _measured then
+      perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
+    end if;
+    if cardinality(_lifted) > 0 then
+      perform :schema.lift_v1(_queue, _kinds, _lifted);
+    end if;
+    if cardinality(_tenants) > 0 then
+      perform :schema.unpark_v1(_queue, _kinds, _tenants);
+    end if;
+    if cardinality(_keys) > 0 then
+      perform :schema.admit_v1(_queue, _keys);
+    end if;
+    exit when _folded < 256;
+  end loop;
+end $tenantry$;
 ` },
-  { version: 5, name: 'claim_fair', text: `-- breaking: no
+  { version: 11, name: 'claim_fair', text: `-- breaking: no
 -- The fair claim: start-time fair queueing (Goyal, Vin and Cheng, 1996) over the tenants that have work.
 --
 -- Problem.    The next job belongs to the ready tenant that has had the least service for its weight, exactly, while
@@ -981,7 +2201,7 @@ end $tenantry$;
 --             the pass. Claims of one queue run one after the other, under the queue's lock (an advisory one). It is the first
 --             thing that a claim waits for, while it holds nothing, and nobody else writes the ring: so there is no deadlock and
 --             no falsely empty claim.
--- Discovery.  See 0004_discovery.sql: before the ring is used it is brought up to date, and before a claim reports that there is
+-- Discovery.  See 0010_discovery.sql: before the ring is used it is brought up to date, and before a claim reports that there is
 --             less than was asked for it walks all the way round.
 -- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
 --             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a
@@ -1593,7 +2813,7 @@ begin
   return _claimed;
 end $tenantry$;
 ` },
-  { version: 6, name: 'claim_fifo', text: `-- breaking: no
+  { version: 12, name: 'claim_fifo', text: `-- breaking: no
 -- The FIFO claim: oldest first whatever the tenant, side by side with other claims. The control, and right for queues of one tenant.
 
 create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[], _count integer) returns integer
@@ -1676,7 +2896,7 @@ begin
   return _claimed;
 end $tenantry$;
 ` },
-  { version: 7, name: 'claim_round_robin', text: `-- breaking: no
+  { version: 13, name: 'claim_round_robin', text: `-- breaking: no
 -- The literal round robin of the first article, kept to compare with: strict turns of one job, the tenant that was served
 -- longest ago first, its jobs in order. Its cost grows with the number of tenants and it knows no weights: prefer fair.
 -- Two repairs: claims take turns, for otherwise they come back empty when all tenants are locked and may serve one tenant
@@ -1766,7 +2986,7 @@ begin
   return _claimed;
 end $tenantry$;
 ` },
-  { version: 8, name: 'claim', text: `-- breaking: no
+  { version: 14, name: 'claim', text: `-- breaking: no
 -- The claim that workers call: one short transaction. It answers with a number only, because the queue's lock must never be held
 -- while payloads travel to a client that reads slowly; the jobs are read by claimed_v1, sent along in the same round trip.
 
@@ -1906,7 +3126,7 @@ begin
   order by job.order_at, job.id;
 end $tenantry$;
 ` },
-  { version: 9, name: 'lease', text: `-- breaking: no
+  { version: 15, name: 'lease', text: `-- breaking: no
 -- Leases: one row a claim. A heartbeat prolongs rows of this table and rewrites no job.
 
 -- Makes the lease of a claim that took something.
@@ -2047,7 +3267,7 @@ as $tenantry$
     || jsonb_build_array(_error || jsonb_build_object('attempt', _attempt, 'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
 $tenantry$;
 ` },
-  { version: 10, name: 'settle', text: `-- breaking: no
+  { version: 16, name: 'settle', text: `-- breaking: no
 -- Settling: every statement names the lease, so a former owner changes nothing. They answer with the ids whose lease was
 -- lost: normally with none, so that nothing need be sent. Rows are taken in the order of their ids, so that batches cannot deadlock.
 
@@ -2277,7 +3497,7 @@ begin
   return coalesce(_cancelled, false);
 end $tenantry$;
 ` },
-  { version: 11, name: 'maintenance', text: `-- breaking: no
+  { version: 17, name: 'maintenance', text: `-- breaking: no
 -- Chores that any worker may run at any time.
 
 -- Forgets idle lanes, but none that is parked, which has jobs: those whose pass is not above where a lane that comes back would start
@@ -2348,392 +3568,7 @@ begin
   return _healed;
 end $tenantry$;
 ` },
-  { version: 12, name: 'notices', text: `-- breaking: no
--- Notices: what the next claim must know besides the arrival of jobs. Whoever frees a slot, measures a run or changes a setting
--- appends one, and so waits for nobody and touches no row of the ring; a claim folds them in while it holds the queue's lock.
--- A notice becomes visible with the commit that it tells of, never earlier. One can be missing: what settled a job before a limit
--- was set does not know of it, and a crash empties the table. So a claim looks again at what is parked, a lane at a time, and
--- walks along the keys.
-
--- Tells that these keys have work, or are used less.
-create function :schema.notice_keys_v1(_queues text[], _keys text[]) returns void
-language sql
-as $tenantry$
-  insert into :schema.notice (queue, kind, key)
-  select distinct given.queue, '', given.key
-  from unnest(_queues, _keys) as given (queue, key)
-$tenantry$;
-
--- Tells what became free when jobs ended or were given back, and how long they ran. Wakes a worker where it may wait for that.
-create function :schema.notice_ended_v1(_ended :schema.ended_job[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _woken text[];
-begin
-  with ended as (
-    select given.*, date_part('epoch', _now - given.claimed_at) as seconds, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
-           coalesce(queue.charge = 'time', false) as timed
-    from unnest(_ended) as given
-    left join :schema.queue on queue.name = given.queue
-  ),
-  noticed as (
-    insert into :schema.notice (queue, kind, tenant, key, jobs, seconds, surplus)
-    select distinct ended.queue, '', ended.tenant, null::text, null::integer, null::double precision, null::double precision
-    from ended
-    where ended.limited and (ended.all_limited or exists (
-      select from :schema.tenant where tenant.queue = ended.queue and tenant.tenant = ended.tenant and tenant.concurrency is not null
-    ))
-    union all
-    select distinct ended.queue, '', null, ended.key, null::integer, null::double precision, null::double precision
-    from ended where ended.key is not null
-    union all
-    select ended.queue, ended.kind, ended.tenant, null, count(*), sum(ended.seconds), sum(ended.seconds - ended.charged)
-    from ended
-    where ended.timed and ended.charged is not null
-    group by ended.queue, ended.kind, ended.tenant
-  )
-  select array_agg(distinct ended.queue) into _woken
-  from ended
-  left join :schema.queue on queue.name = ended.queue
-  where queue.limited or ended.key is not null;
-  if _woken is not null then
-    perform :schema.wake_v1(_woken);
-  end if;
-end $tenantry$;
-
--- Folds the notices for claims of the kinds into the ring, those for all kinds first, for among them are changes of settings: 256 at
--- a time, and up to 2,048, or a limit that was lowered would act later than at the next claim where more than that happens between
--- two. In a queue that is not fair only those of keys mean anything.
-create function :schema.fold_notices_v1(_queue text, _kinds text[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  _tenants text[];
-  _lifted text[];
-  _keys text[];
-  _measured boolean;
-  _folded integer;
-  _lane_tenants text[];
-  _lane_kinds text[];
-  _jobs integer[];
-  _seconds double precision[];
-  _surpluses double precision[];
-begin
-  for _round in 1..8 loop
-    with folded as (
-      delete from :schema.notice
-      where notice.ctid = any (array(
-        select head.ctid
-        from unnest(''::text || _kinds) as wanted (kind)
-        cross join lateral (
-          select oldest.ctid from :schema.notice as oldest
-          where oldest.queue = _queue and oldest.kind = wanted.kind
-          order by oldest.id
-          limit 256
-        ) as head
-        limit 256
-      ))
-      returning notice.*
-    ),
-    measured as (
-      select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
-      from folded
-      where folded.jobs is not null
-      group by folded.tenant, folded.kind
-    )
-    select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
-           array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
-           array(select distinct folded.key from folded where folded.key is not null),
-           (select count(*) from folded),
-           exists (select from measured),
-           array(select measured.tenant from measured order by measured.tenant, measured.kind),
-           array(select measured.kind from measured order by measured.tenant, measured.kind),
-           array(select measured.jobs from measured order by measured.tenant, measured.kind),
-           array(select measured.seconds from measured order by measured.tenant, measured.kind),
-           array(select measured.surplus from measured order by measured.tenant, measured.kind)
-    into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
-    if _measured then
-      perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
-    end if;
-    if cardinality(_lifted) > 0 then
-      perform :schema.lift_v1(_queue, _kinds, _lifted);
-    end if;
-    if cardinality(_tenants) > 0 then
-      perform :schema.unpark_v1(_queue, _kinds, _tenants);
-    end if;
-    if cardinality(_keys) > 0 then
-      perform :schema.admit_v1(_queue, _keys);
-    end if;
-    exit when _folded < 256;
-  end loop;
-end $tenantry$;
-` },
-  { version: 13, name: 'keys', text: `-- breaking: no
--- Keys: at most so many jobs of a key at once, or per second, across tenants and kinds; with a limit of one, strictly in order.
---
--- Problem.    A lane whose first jobs all have a key that is used up would have to be looked through at every claim.
--- Here.       A due job with a key is \`blocked\`, which the claim index does not hold, until a claim admits it: makes it available.
---             A key is looked at when a notice says so, since an enqueue, a settling and a change of its limit each leave one,
---             and when the walk along the keys comes by.
--- Invariants. (K1) Under the queue's lock no job is admitted unless the available and running jobs of its key are fewer than its
---             limit. (K2) Nor unless the available ones are fewer than its tokens: so one that is available may be claimed at
---             once, and starts never exceed the rate. (K3) With a limit of one, no job is admitted while one that comes before
---             it in the order of the key waits for its retry, or is held by somebody else.
-
--- Admits jobs of these keys, and tells the lanes. Where a limit was lowered, takes back the admission of those that are too many.
-create function :schema.admit_v1(_queue text, _keys text[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  -- As parameters, for of the indexes only job_key serves states that are not known beforehand: with stale statistics another one,
-  -- that of what is available, say, was read from end to end.
-  _is_available :schema.job_state := 'available';
-  _is_running :schema.job_state := 'running';
-  _is_scheduled :schema.job_state := 'scheduled';
-  -- Not later than the time that the claim notes for the jobs that it starts, or a token would be used before it has come.
-  _now timestamptz := statement_timestamp();
-  _settings :schema.queue;
-  _known text[];
-  _strict boolean[];
-  _available integer[];
-  _targets integer[];
-  _ids bigint[];
-  _taken_back integer;
-  _overdrawn text[];
-  _empty_ats timestamptz[];
-  _kinds text[];
-  _tenants text[];
-  _order_ats timestamptz[];
-begin
-  select queue.* into _settings from :schema.queue where queue.name = _queue;
-  select array_agg(wanted.key), array_agg(wanted.slots = 1), array_agg(use.available),
-         array_agg(greatest(0, least(wanted.slots - use.running, wanted.tokens))),
-         array_agg(wanted.key) filter (where wanted.full_at > wanted.empty_at), array_agg(wanted.empty_at) filter (where wanted.full_at > wanted.empty_at)
-  into _known, _strict, _available, _targets, _overdrawn, _empty_ats
-  from (
-    select given.key, coalesce(own.concurrency, _settings.key_concurrency, 1) as slots, used.full_at,
-           :schema.tokens_v1(used.full_at, _now, coalesce(own.rate_per_second, _settings.key_rate_per_second),
-             coalesce(own.burst, _settings.key_burst)) as tokens,
-           :schema.empty_at_v1(_now, coalesce(own.rate_per_second, _settings.key_rate_per_second), coalesce(own.burst, _settings.key_burst)) as empty_at
-    from unnest(_keys) as given (key)
-    -- One probe for each: joined, all keys of the queue may be read instead.
-    left join lateral (
-      select key.* from :schema.key where key.queue = _queue and key.key = given.key
-      offset 0
-    ) as own on true
-    left join lateral (
-      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
-      offset 0
-    ) as used on true
-  ) as wanted
-  cross join lateral (
-    -- Running ones are counted no further than the limit.
-    select (select count(*) from (
-              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_available limit 10000
-            ) as admitted)::integer as available,
-           (select count(*) from (
-              select from :schema.job where job.queue = _queue and job.key = wanted.key and job.state = _is_running limit wanted.slots
-            ) as busy)::integer as running
-  ) as use
-  where use.available > 0 or least(wanted.slots - use.running, wanted.tokens) > 0 or wanted.tokens < 1;
-  if _known is null then
-    return;
-  end if;
-  if _overdrawn is not null then
-    perform :schema.empty_v1(_queue, 'key', _overdrawn, _empty_ats);
-  end if;
-
-  -- The last of those that are too many, the first of those for which there is room. Looks without locking, so that a row that
-  -- somebody holds keeps its place.
-  _ids := array(
-    select surplus.id
-    from unnest(_known, _available, _targets) as given (key, available, target)
-    cross join lateral (
-      select job.id from :schema.job
-      where job.queue = _queue and job.key = given.key and job.state = _is_available
-      order by job.order_at desc, job.id desc
-      limit greatest(0, given.available - given.target)
-    ) as surplus
-  );
-  if cardinality(_ids) > 0 then
-    update :schema.job set state = 'blocked'
-    where job.id = any (array(
-      select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'available' for no key update skip locked
-    ));
-    get diagnostics _taken_back = row_count;
-    if _taken_back < cardinality(_ids) then
-      -- Somebody holds the others. Once they are let go, the next claim must look at them before it takes any.
-      perform :schema.notice_keys_v1(array_fill(_queue, array[cardinality(_known)]), _known);
-    end if;
-  end if;
-  _ids := array(
-    select head.id
-    from unnest(_known, _strict, _available, _targets) as given (key, strict, available, target)
-    cross join lateral (
-      select job.id, job.order_at from :schema.job
-      where job.queue = _queue and job.key = given.key and job.state = 'blocked'
-      order by job.order_at, job.id
-      limit least(1000, greatest(0, given.target - given.available))
-    ) as head
-    where not given.strict or not exists (
-      select from :schema.job as earlier
-      where earlier.queue = _queue and earlier.key = given.key and earlier.state = _is_scheduled
-        and (earlier.order_at, earlier.id) < (head.order_at, head.id) and earlier.claimed_at is not null
-    )
-  );
-  if cardinality(_ids) > 0 then
-    with admitted as (
-      update :schema.job set state = 'available'
-      where job.id = any (array(
-        select free.id from :schema.job as free where free.id = any (_ids) and free.state = 'blocked' for no key update skip locked
-      ))
-      returning job.kind, job.tenant, job.order_at
-    )
-    select array_agg(admitted.kind), array_agg(admitted.tenant), array_agg(admitted.order_at) into _kinds, _tenants, _order_ats from admitted;
-    if _kinds is not null then
-      perform :schema.signal_v1(array_fill(_queue, array[cardinality(_kinds)]), _kinds, _tenants, _order_ats);
-      -- They may be of kinds that only other workers know.
-      perform :schema.wake_v1(array[_queue]);
-    end if;
-  end if;
-  if _settings.governed then
-    perform :schema.time_keys_v1(_queue, _known, _now);
-  end if;
-end $tenantry$;
-
--- Sets the timers of those of the keys that have a rate and jobs that wait for it.
-create function :schema.time_keys_v1(_queue text, _keys text[], _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-declare
-  _is_available :schema.job_state := 'available'; -- See admit_v1.
-  _is_blocked :schema.job_state := 'blocked';
-begin
-  insert into :schema.key_timer as timer (queue, key, due_at)
-  select _queue, given.key,
-         :schema.token_at_v1(used.full_at, _now, rated.rate, rated.burst, use.available::integer + 1)
-  from unnest(_keys) as given (key)
-  left join :schema.queue on queue.name = _queue
-  left join lateral (
-    select key.* from :schema.key where key.queue = _queue and key.key = given.key
-    offset 0
-  ) as own on true
-  left join lateral (
-    select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'key' and bucket.name = given.key
-    offset 0
-  ) as used on true
-  cross join lateral (
-    select coalesce(own.rate_per_second, queue.key_rate_per_second) as rate, coalesce(own.burst, queue.key_burst) as burst
-  ) as rated
-  cross join lateral (
-    select count(*) as available from (
-      select from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_available limit rated.burst
-    ) as admitted
-  ) as use
-  -- Where there is a token, it is a slot of the key that is waited for, and a notice tells when there is one.
-  where rated.rate is not null and :schema.tokens_v1(used.full_at, _now, rated.rate, rated.burst) <= use.available and use.available < rated.burst
-    -- Not \`exists\`, which may become a join that reads all that is blocked.
-    and (select job.id from :schema.job where job.queue = _queue and job.key = given.key and job.state = _is_blocked order by job.order_at, job.id limit 1) is not null
-  order by given.key
-  on conflict (queue, key) do update set due_at = excluded.due_at;
-end $tenantry$;
-
--- Looks at the keys whose timers have run down, at most 256.
-create function :schema.admit_due_v1(_queue text, _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-declare
-  _keys text[];
-begin
-  with due as (
-    delete from :schema.key_timer
-    where key_timer.ctid = any (array(
-      select timer.ctid from :schema.key_timer as timer
-      where timer.queue = _queue and timer.due_at <= _now
-      order by timer.due_at
-      limit 256
-    ))
-    returning key_timer.key
-  )
-  select array_agg(due.key) into _keys from due;
-  if _keys is not null then
-    perform :schema.admit_v1(_queue, _keys);
-  end if;
-end $tenantry$;
-
--- Debits the buckets of the keys of the jobs that run under this lease, and sets their timers.
-create function :schema.debit_keys_v1(_queue text, _lease_id uuid, _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-declare
-  _keys text[];
-begin
-  with debited as (
-    insert into :schema.bucket as bucket (queue, scope, name, full_at)
-    select _queue, 'key', used.key, :schema.full_at_v1(null, _now, coalesce(own.rate_per_second, queue.key_rate_per_second), used.jobs)
-    from (
-      select job.key, count(*)::integer as jobs from :schema.job
-      where job.lease_id = _lease_id and job.state = 'running' and job.key is not null
-      group by job.key
-    ) as used
-    left join :schema.queue on queue.name = _queue
-    left join lateral (
-      select key.* from :schema.key where key.queue = _queue and key.key = used.key
-      offset 0
-    ) as own on true
-    where coalesce(own.rate_per_second, queue.key_rate_per_second) is not null
-    order by used.key
-    on conflict (queue, scope, name) do update
-    set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now)
-    returning bucket.name
-  )
-  select array_agg(debited.name) into _keys from debited;
-  if _keys is not null then
-    perform :schema.time_keys_v1(_queue, _keys, _now);
-  end if;
-end $tenantry$;
-
--- Walks along the keys, from where the last walk stopped or from the start, and looks at each of up to _hops.
-create function :schema.walk_keys_v1(_queue text, _hops integer, _from_start boolean) returns void
-language plpgsql
-as $tenantry$
-declare
-  _from text := '';
-  _keys text[];
-  _came_round boolean;
-begin
-  if not _from_start then
-    select walk.tenant into _from from :schema.walk where walk.queue = _queue and walk.kind = '';
-  end if;
-  with recursive hop as (
-    select _from collate "C" as key
-    union all
-    select next.key
-    from hop
-    cross join lateral (
-      select job.key from :schema.job
-      where job.queue = _queue and job.key > hop.key and job.key is not null
-      order by job.key
-      limit 1
-    ) as next
-  )
-  select array_agg(hop.key) into _keys from (select hop.key from hop limit _hops + 1) as hop;
-  _came_round := cardinality(_keys) <= _hops;
-  insert into :schema.walk as walk (queue, kind, tenant, walk_at)
-  values (_queue, '', case when _came_round then '' else _keys[_hops + 1] end,
-    -- A queue without keys is hardly looked at.
-    case when not _came_round then clock_timestamp()
-         when cardinality(_keys) = 1 then clock_timestamp() + interval '5 seconds'
-         else clock_timestamp() + interval '250 milliseconds' end)
-  on conflict (queue, kind) do update set tenant = excluded.tenant, walk_at = excluded.walk_at;
-  if cardinality(_keys) > 1 then
-    perform :schema.admit_v1(_queue, _keys[2:]);
-  end if;
-end $tenantry$;
-` },
-  { version: 14, name: 'settings', text: `-- breaking: no
+  { version: 18, name: 'settings', text: `-- breaking: no
 -- Settings: by whom, what a queue, a tenant, a group, a kind or a key gets more or less. Public functions, for operators and
 -- programs in any language; the client calls them too, so every setting is checked in one more place than the client.
 --
@@ -2742,9 +3577,6 @@ end $tenantry$;
 -- removes the walks, so it should be committed at once.) Settings of one tenant, group, kind or key are changed one
 -- transaction after another; a queue's row is locked against a change of its strategy for as long as something that needs
 -- the strategy is being set.
-
--- A table lookup for each enqueue into a queue with settings must not become one for each of its tenants.
-create index tenant_with_quota on :schema.tenant (queue) where quota is not null;
 
 -- Refuses what is not a number within bounds, or null where that is an answer.
 create function :schema.setting_number_v1(
@@ -3348,8 +4180,8 @@ comment on function :schema.configure_key(text, text, jsonb) is 'Limits a key of
 comment on function :schema.pause(text, jsonb) is 'Lets nothing more start of a queue, or of {"tenant": …} or {"kind": …} of it; what runs goes on.';
 comment on function :schema.resume(text, jsonb) is 'Ends a pause.';
 ` },
-  { version: 15, name: 'operations', text: `-- breaking: no
--- Operations on many jobs at once: quotas, which refuse an enqueue, and cancelling, purging and moving what waits.
+  { version: 19, name: 'operations', text: `-- breaking: no
+-- Operations on many jobs at once: cancelling, purging and moving what waits.
 --
 -- Problem.    A backlog may hold millions of jobs, and one transaction over all of them would hold their rows, and keep vacuum
 --             from everything, for minutes.
@@ -3359,96 +4191,6 @@ comment on function :schema.resume(text, jsonb) is 'Ends a pause.';
 --             jobs move from state to state. Rows that somebody holds are passed over at first. So when a walk is over, there is
 --             another one, which waits for rows that are held, until one finds nothing: what was promoted or admitted meanwhile is
 --             found, and what started meanwhile is left alone. Jobs that are enqueued after the beginning are not looked at.
-
--- Serves walking along, and counting, what waits for a key, and nothing else: its statements say \`max_attempts > 0\`, and those here
--- do not say \`attempt >= 0\`, so that each is served by one index whatever the statistics say (see job_fifo).
-create index job_blocked_lane on :schema.job (queue, kind, tenant, order_at, id) where state = 'blocked' and max_attempts > 0;
-
--- The kinds of a queue of which jobs wait, one probe each.
-create function :schema.kinds_waiting_v1(_queue text) returns text[]
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-as $tenantry$
-begin
-  return array(
-    with recursive hop as (
-      select '' collate "C" as kind
-      union all
-      select least(
-        (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'available' and job.kind > hop.kind order by job.kind limit 1),
-        (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 and job.kind > hop.kind order by job.kind limit 1),
-        (select job.kind from :schema.job
-         where job.queue = _queue and job.state = 'scheduled' and job.kind > hop.kind order by job.kind limit 1))
-      from hop
-      where hop.kind is not null
-    )
-    select hop.kind from hop where hop.kind <> ''
-  );
-end $tenantry$;
-
--- How many jobs of a queue, or of a tenant or a kind of it, wait; counted no further than _most.
-create function :schema.count_waiting_v1(_queue text, _tenant text, _kind text, _most integer) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-as $tenantry$
-declare
-  _kinds text[];
-begin
-  if _tenant is null and _kind is null then
-    return (
-      select count(*) from (
-        select from (select from :schema.job where job.queue = _queue and job.state = 'available' limit _most) as available
-        union all
-        select from (select from :schema.job where job.queue = _queue and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
-        union all
-        select from (select from :schema.job where job.queue = _queue and job.state = 'scheduled' limit _most) as scheduled
-        limit _most
-      ) as waiting);
-  end if;
-  _kinds := case when _kind is null then :schema.kinds_waiting_v1(_queue) else array[_kind] end;
-  if _tenant is null then
-    return (
-      select count(*) from (
-        select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'available' limit _most) as available
-        union all
-        select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
-        union all
-        select from unnest(_kinds) as wanted (kind) cross join lateral (
-          select from :schema.job where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' limit _most) as scheduled
-        limit _most
-      ) as waiting);
-  end if;
-  return (
-    select count(*) from (
-      select from unnest(_kinds) as wanted (kind) cross join lateral (
-        select from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'available' limit _most) as available
-      union all
-      select from unnest(_kinds) as wanted (kind) cross join lateral (
-        select from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'blocked' and job.max_attempts > 0 limit _most) as blocked
-      union all
-      select from unnest(_kinds) as wanted (kind) cross join lateral (
-        select from :schema.job
-        where job.queue = _queue and job.kind = wanted.kind and job.tenant = _tenant and job.state = 'scheduled' limit _most) as scheduled
-      limit _most
-    ) as waiting);
-end $tenantry$;
 
 -- How many jobs of a queue, or of a tenant or a kind of it, run; counted no further than _most.
 create function :schema.count_running_v1(_queue text, _tenant text, _kind text, _most integer) returns integer
@@ -3479,83 +4221,6 @@ set lock_timeout = '3s'
 as $tenantry$
 begin
   perform pg_advisory_xact_lock_shared((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
-end $tenantry$;
-
--- QUOTAS. A quota bounds what waits, and is looked at when a job is enqueued, not when one is retried, given back or moved.
--- Enqueues do not wait for each other, so none sees what another has not committed yet: then a quota is exceeded by that much.
-
--- When a queue, or a tenant of it, will have room for so many more jobs, by Little's law: a job that runs has, on average, half of
--- its time behind it, and as many leave as run, each in its time. From 1 s to 5 minutes; a minute if nothing runs.
-create function :schema.retry_after_ms_v1(_queue text, _tenant text, _excess integer, _quota integer) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $tenantry$
-declare
-  _running integer;
-  _seconds double precision;
-begin
-  if _excess > _quota then
-    return 300000; -- More at once than there is room for at all.
-  end if;
-  select count(*), avg(date_part('epoch', clock_timestamp() - running.claimed_at)) into _running, _seconds
-  from (
-    select job.claimed_at from :schema.running_job as job
-    where job.queue = _queue and (_tenant is null or job.tenant = _tenant)
-    limit 1000
-  ) as running;
-  if _running = 0 then
-    return 60000;
-  end if;
-  return least(300000, greatest(1000, 1000 * _excess * 2 * _seconds / _running))::integer;
-end $tenantry$;
-
--- Refuses a batch of jobs where it would bring what waits over a quota: SQLSTATE TQ001, with the particulars as JSON. With the rights
--- of its owner, since a role that only enqueues may not read what it must count; it tells no more than counts.
-create function :schema.check_quota_v1(_queues text[], _tenants text[]) returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-as $tenantry$
-declare
-  _given record;
-  _queued integer;
-begin
-  for _given in
-    with given as (
-      select asked.queue, asked.tenant, count(*)::integer as jobs from unnest(_queues, _tenants) as asked (queue, tenant)
-      group by asked.queue, asked.tenant
-    )
-    select 'queue' as scope, given.queue, null as tenant, given.queue as name, sum(given.jobs)::integer as jobs, queue.quota
-    from given
-    join :schema.queue on queue.name = given.queue
-    where queue.quota is not null
-    group by given.queue, queue.quota
-    union all
-    select 'tenant', given.queue, given.tenant, given.tenant, given.jobs, coalesce(tenant.quota, queue.tenant_quota)
-    from given
-    join :schema.queue on queue.name = given.queue
-    left join :schema.tenant on tenant.queue = given.queue and tenant.tenant = given.tenant
-    where coalesce(tenant.quota, queue.tenant_quota) is not null
-  loop
-    -- No further than needed: if one more than fits beside the new ones waits already, that is enough.
-    _queued := case when _given.jobs > _given.quota then 0 else :schema.count_waiting_v1(_given.queue, _given.tenant, null, _given.quota - _given.jobs + 1) end;
-    continue when _queued + _given.jobs <= _given.quota;
-    -- Once refused, count on for the message.
-    _queued := :schema.count_waiting_v1(_given.queue, _given.tenant, null, _given.quota + 1);
-    raise exception 'expected at most % jobs of % "%" to wait, got % and % more', _given.quota, _given.scope, left(_given.name, 80), _queued, _given.jobs
-      using errcode = 'TQ001',
-        detail = jsonb_build_object('scope', _given.scope, 'queue', _given.queue, 'tenant', _given.tenant, 'quota', _given.quota, 'queued', _queued,
-          'retry_after_ms', :schema.retry_after_ms_v1(_given.queue, _given.tenant, greatest(1, _queued + _given.jobs - _given.quota), _given.quota))::text,
-        hint = 'Enqueue again when jobs have ended, or raise the quota.';
-  end loop;
 end $tenantry$;
 
 -- WALKS
@@ -3875,7 +4540,7 @@ comment on function :schema.purge(text, jsonb) is
 comment on function :schema.move_jobs(text, text, jsonb) is
   'Moves every job that waits to another queue, or those of {"tenant": …}, {"kind": …} or both. They keep id, attempts and order; quotas do not count.';
 ` },
-  { version: 16, name: 'numbers', text: `-- breaking: no
+  { version: 20, name: 'numbers', text: `-- breaking: no
 -- Numbers: who works, and what each tenant got in each minute. All of it is derived and may be lost (unlogged); readers get it
 -- from the views and functions of 0021_tenants.sql.
 --
@@ -4014,7 +4679,765 @@ begin
   return _forgotten;
 end $tenantry$;
 ` },
-  { version: 17, name: 'why', text: `-- breaking: no
+  { version: 21, name: 'tenants', text: `-- breaking: no
+-- What operators see of the tenants and queues: see docs/numbers.md for what each number means and how exact it is.
+--
+-- Everything is computed when it is read: from the jobs (how many wait and run), the ring (who is next), the settings, and what
+-- workers recorded in the last minutes (worker_window). A reader takes no lock that anybody waits for.
+
+-- Only what waits for a key is in it. Its statements say \`attempt >= 0\`, so that no other statement is served by it: see job_fifo.
+create index job_blocked on :schema.job (queue, tenant) where state = 'blocked' and attempt >= 0;
+
+create view :schema.tenant_window as
+select worker_window.queue, worker_window.window_at, counted.tenant,
+       sum(counted.started) as started, sum(counted.completed) as completed, sum(counted.failed) as failed,
+       sum(counted.busy_seconds::double precision) as busy_seconds
+from :schema.worker_window
+cross join lateral unnest(worker_window.tenants, worker_window.started, worker_window.completed, worker_window.failed, worker_window.busy_seconds)
+  as counted (tenant, started, completed, failed, busy_seconds)
+group by worker_window.queue, worker_window.window_at, counted.tenant;
+
+comment on view :schema.tenant_window is 'What each tenant got in each minute of the last hour, of all workers together.';
+
+create view :schema.tenant_histogram as
+select worker_window.queue, worker_window.window_at, owner.tenant, counted.measure, counted.bucket,
+       case counted.bucket when 0 then 0 else power(2, (counted.bucket - 1) / 4.0)::double precision end as from_ms,
+       power(2, counted.bucket / 4.0)::double precision as to_ms,
+       sum(counted.jobs) as jobs
+from :schema.worker_window
+cross join lateral (
+  select 'wait' as measure, wait.place, wait.bucket, wait.jobs
+  from unnest(worker_window.wait_places, worker_window.wait_buckets, worker_window.wait_jobs) as wait (place, bucket, jobs)
+  union all
+  select 'run', run.place, run.bucket, run.jobs
+  from unnest(worker_window.run_places, worker_window.run_buckets, worker_window.run_jobs) as run (place, bucket, jobs)
+) as counted
+join lateral unnest(worker_window.tenants) with ordinality as owner (tenant, place) on owner.place = counted.place
+group by worker_window.queue, worker_window.window_at, owner.tenant, counted.measure, counted.bucket;
+
+comment on view :schema.tenant_histogram is 'How many jobs of each tenant waited (wait: from being due to being claimed) or ran (run) for how long, in each minute of the last hour.';
+
+-- The lanes of a queue that have jobs which wait, with the longest wait that their tenant's objective allows. From lane to lane
+-- along the indexes, a probe for each. ready_at: since when the job is due that is next (the oldest, unless priorities say
+-- otherwise), if it is; waiting_at: the same, but not before it was enqueued.
+create function :schema.waiting_lanes_v1(_queue text) returns table (
+  state text, kind text, tenant text, ready_at timestamptz, waiting_at timestamptz, objective_ms double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_nestloop = on
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _objective_ms double precision;
+begin
+  select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
+  return query
+  with recursive
+  ready (kind, tenant, run_at, created_at) as (
+    (select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
+     where job.queue = _queue and job.state = 'available'
+     order by job.kind, job.tenant, job.order_at, job.id
+     limit 1)
+    union all
+    select next.kind, next.tenant, next.run_at, next.created_at
+    from ready
+    cross join lateral (
+      select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
+      where job.queue = _queue and job.state = 'available' and (job.kind, job.tenant) > (ready.kind, ready.tenant)
+      order by job.kind, job.tenant, job.order_at, job.id
+      limit 1
+    ) as next
+  ),
+  later (kind, tenant, run_at, created_at) as (
+    (select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
+     where job.queue = _queue and job.state = 'scheduled'
+     order by job.kind, job.tenant, job.run_at, job.id
+     limit 1)
+    union all
+    select next.kind, next.tenant, next.run_at, next.created_at
+    from later
+    cross join lateral (
+      select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
+      where job.queue = _queue and job.state = 'scheduled' and (job.kind, job.tenant) > (later.kind, later.tenant)
+      order by job.kind, job.tenant, job.run_at, job.id
+      limit 1
+    ) as next
+  ),
+  keyed (tenant) as (
+    (select job.tenant from :schema.job
+     where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0
+     order by job.tenant
+     limit 1)
+    union all
+    select next.tenant
+    from keyed
+    cross join lateral (
+      select job.tenant from :schema.job
+      where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 and job.tenant > keyed.tenant
+      order by job.tenant
+      limit 1
+    ) as next
+  )
+  select lane.state, lane.kind, lane.tenant, lane.run_at, greatest(lane.run_at, lane.created_at),
+         coalesce(tenant.objective_wait_ms, tenant_group.objective_wait_ms, _objective_ms)
+  from (
+    select 'available' as state, ready.kind, ready.tenant, ready.run_at, ready.created_at from ready
+    union all
+    -- What is due and not yet promoted is ready for whoever waits for it.
+    select 'scheduled', later.kind, later.tenant, later.run_at, later.created_at from later where later.run_at <= _now
+    union all
+    select 'scheduled', later.kind, later.tenant, null, null from later where later.run_at > _now
+    union all
+    select 'blocked', '', keyed.tenant, null, null from keyed
+  ) as lane
+  left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
+  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp;
+end $tenantry$;
+
+-- How many jobs wait in each of the lanes given, up to _cap of each, and how many of those that are ready have waited for longer
+-- than is given for the lane.
+create function :schema.count_lanes_v1(
+  _queue text, _states text[], _kinds text[], _tenants text[], _objectives_ms double precision[], _cap integer,
+  out jobs integer[], out overdue integer[]
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_nestloop = on
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+begin
+  select array_agg(head.jobs order by lane.place), array_agg(head.overdue order by lane.place)
+  into jobs, overdue
+  from unnest(_states, _kinds, _tenants, _objectives_ms) with ordinality as lane (state, kind, tenant, objective_ms, place)
+  cross join lateral (
+    -- By order_at, which is in the index: but for priorities it is the time at which a job is due.
+    select count(*)::integer as jobs,
+           count(*) filter (where waiting.order_at < _now - lane.objective_ms * interval '1 millisecond')::integer as overdue
+    from (
+      (select job.order_at from :schema.job
+       where lane.state = 'available' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
+       order by job.order_at, job.id
+       limit _cap)
+      union all
+      (select null from :schema.job
+       where lane.state = 'scheduled' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'scheduled'
+       order by job.run_at, job.id
+       limit _cap)
+      union all
+      (select null from :schema.job
+       where lane.state = 'blocked' and job.queue = _queue and job.tenant = lane.tenant and job.state = 'blocked' and job.attempt >= 0
+       limit _cap)
+    ) as waiting
+  ) as head;
+end $tenantry$;
+
+-- How much of each tenant waits. Counts at most about _budget jobs in all, so that the cost has a bound whatever the backlogs are: every
+-- lane is counted up to its even part of half of that, and those that have more share what is left. \`capped\` says that a tenant has
+-- more than was counted.
+create function :schema.backlog_v1(_queue text, _budget integer) returns table (
+  tenant text, available bigint, blocked bigint, scheduled bigint, capped boolean, ready_at timestamptz, overdue bigint
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $tenantry$
+declare
+  _states text[];
+  _kinds text[];
+  _tenants text[];
+  _ready_ats timestamptz[];
+  _objectives_ms double precision[];
+  _jobs integer[];
+  _overdue integer[];
+  _cap integer;
+  _deep integer[];
+  _deep_cap integer;
+  _deep_jobs integer[];
+  _deep_overdue integer[];
+begin
+  select array_agg(lane.state), array_agg(lane.kind), array_agg(lane.tenant), array_agg(lane.ready_at), array_agg(lane.objective_ms)
+  into _states, _kinds, _tenants, _ready_ats, _objectives_ms
+  from :schema.waiting_lanes_v1(_queue) as lane;
+  if _states is null then
+    return;
+  end if;
+  _cap := greatest(1, _budget / 2 / cardinality(_states));
+  select counted.jobs, counted.overdue into _jobs, _overdue
+  from :schema.count_lanes_v1(_queue, _states, _kinds, _tenants, _objectives_ms, _cap) as counted;
+
+  _deep := array(select lane.place from unnest(_jobs) with ordinality as lane (jobs, place) where lane.jobs >= _cap);
+  _deep_cap := (_budget - (select sum(lane.jobs) from unnest(_jobs) as lane (jobs))) / nullif(cardinality(_deep), 0);
+  -- Not for a little more of each.
+  if _deep_cap > 2 * _cap then
+    select counted.jobs, counted.overdue into _deep_jobs, _deep_overdue
+    from (
+      select array_agg(lane.state order by lane.place) as states, array_agg(lane.kind order by lane.place) as kinds,
+             array_agg(lane.tenant order by lane.place) as tenants, array_agg(lane.objective_ms order by lane.place) as objectives_ms
+      from unnest(_states, _kinds, _tenants, _objectives_ms, _jobs) with ordinality as lane (state, kind, tenant, objective_ms, jobs, place)
+      where lane.jobs >= _cap
+    ) as deep
+    cross join lateral :schema.count_lanes_v1(_queue, deep.states, deep.kinds, deep.tenants, deep.objectives_ms, _deep_cap) as counted;
+  end if;
+
+  return query
+  select lane.tenant,
+         coalesce(sum(lane.jobs) filter (where lane.state = 'available'), 0)::bigint,
+         coalesce(sum(lane.jobs) filter (where lane.state = 'blocked'), 0)::bigint,
+         coalesce(sum(lane.jobs) filter (where lane.state = 'scheduled'), 0)::bigint,
+         bool_or(lane.capped), min(lane.ready_at), sum(lane.overdue)::bigint
+  from (
+    select each.state, each.tenant, each.ready_at, coalesce(deep.jobs, each.jobs) as jobs, coalesce(deep.overdue, each.overdue) as overdue,
+           coalesce(deep.jobs >= _deep_cap, each.jobs >= _cap) as capped
+    from unnest(_states, _tenants, _ready_ats, _jobs, _overdue) with ordinality as each (state, tenant, ready_at, jobs, overdue, place)
+    left join unnest(_deep, _deep_jobs, _deep_overdue) as deep (place, jobs, overdue) on deep.place = each.place
+  ) as lane
+  group by lane.tenant;
+end $tenantry$;
+
+-- What each tenant of a queue was given since _since, with the percentiles of how long its jobs waited and ran, and how many of
+-- those that started did so within the objective of the tenant.
+create function :schema.received_v1(_queue text, _since timestamptz) returns table (
+  tenant text, started bigint, completed bigint, failed bigint, busy_seconds double precision,
+  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
+  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
+  within_objective double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+-- What is joined here comes from arrays, whose size the planner does not know: a nested loop over it would be quadratic.
+set enable_nestloop = off
+set enable_mergejoin = off
+set enable_sort = off
+set work_mem = '64MB'
+set jit = off
+as $tenantry$
+declare
+  _objective_ms double precision;
+begin
+  select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
+  return query
+  with part as materialized (
+    select row_number() over () as number, worker_window.*
+    from :schema.worker_window
+    where worker_window.queue = _queue and worker_window.window_at >= _since
+  ),
+  owner as materialized (
+    select part.number, owner.place, owner.tenant
+    from part cross join lateral unnest(part.tenants) with ordinality as owner (tenant, place)
+  ),
+  -- A number for each tenant: there may be a hundred times as many buckets as tenants, and numbers are summed up faster than by names.
+  known as materialized (
+    select distinct_owner.tenant, (row_number() over ())::integer as number
+    from (select distinct owner.tenant from owner) as distinct_owner
+  ),
+  numbered as materialized (
+    select owner.number, array_agg(known.number order by owner.place) as tenants
+    from owner
+    join known on known.tenant = owner.tenant
+    group by owner.number
+  ),
+  counted as materialized (
+    select count.tenant as number, sum(count.started)::bigint as started, sum(count.completed)::bigint as completed,
+           sum(count.failed)::bigint as failed, sum(count.busy_seconds::double precision) as busy_seconds
+    from part
+    join numbered on numbered.number = part.number
+    cross join lateral unnest(numbered.tenants, part.started, part.completed, part.failed, part.busy_seconds)
+      as count (tenant, started, completed, failed, busy_seconds)
+    group by count.tenant
+  ),
+  -- Both histograms of a tenant: those of its waits under twice its number, those of its runs under that and one. 128 is more than
+  -- there are buckets.
+  bucket as materialized (
+    select timed.place / 128 as histogram, timed.place % 128 as bucket, sum(timed.jobs)::integer as jobs
+    from (
+      select numbered.tenants[wait.place] * 256 + wait.bucket as place, wait.jobs
+      from part
+      join numbered on numbered.number = part.number
+      cross join lateral unnest(part.wait_places, part.wait_buckets, part.wait_jobs) as wait (place, bucket, jobs)
+      union all
+      select numbered.tenants[run.place] * 256 + 128 + run.bucket, run.jobs
+      from part
+      join numbered on numbered.number = part.number
+      cross join lateral unnest(part.run_places, part.run_buckets, part.run_jobs) as run (place, bucket, jobs)
+    ) as timed
+    group by timed.place
+  ),
+  ranked as (
+    select bucket.histogram,
+           -- The middle of the bucket on its scale: see src/numbers/histogram.ts.
+           case bucket.bucket when 0 then 1 else power(2, (bucket.bucket - 0.5::double precision) / 4) end as middle_ms,
+           sum(bucket.jobs) over (partition by bucket.histogram order by bucket.bucket) as upto,
+           sum(bucket.jobs) over (partition by bucket.histogram) as of
+    from bucket
+  ),
+  percentile as (
+    select ranked.histogram,
+           min(ranked.middle_ms) filter (where ranked.upto * 100 >= ranked.of * 50) as p50_ms,
+           min(ranked.middle_ms) filter (where ranked.upto * 100 >= ranked.of * 95) as p95_ms,
+           min(ranked.middle_ms) filter (where ranked.upto * 100 >= ranked.of * 99) as p99_ms
+    from ranked
+    group by ranked.histogram
+  ),
+  objective as materialized (
+    select known.tenant, known.number,
+           case when tenant.objective_wait_ms is not null then tenant.objective_wait_ms
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_wait_ms else _objective_ms end as wait_ms
+    from known
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = known.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+  ),
+  reached as (
+    -- Of the bucket in which the objective lies, as much as lies below it, as if the times in it were spread evenly.
+    select objective.number,
+           sum(bucket.jobs * least(1, greatest(0, (objective.wait_ms - edge.from_ms) / (edge.to_ms - edge.from_ms)))) as within_objective
+    from objective
+    join bucket on bucket.histogram = objective.number * 2
+    cross join lateral (
+      select case bucket.bucket when 0 then 0 else power(2, (bucket.bucket - 1) / 4::double precision) end as from_ms,
+             power(2, bucket.bucket / 4::double precision) as to_ms
+    ) as edge
+    where objective.wait_ms is not null
+    group by objective.number
+  )
+  select objective.tenant, counted.started, counted.completed, counted.failed, counted.busy_seconds,
+         wait.p50_ms, wait.p95_ms, wait.p99_ms, run.p50_ms, run.p95_ms, run.p99_ms, reached.within_objective
+  from objective
+  join counted on counted.number = objective.number
+  left join percentile as wait on wait.histogram = objective.number * 2
+  left join percentile as run on run.histogram = objective.number * 2 + 1
+  left join reached on reached.number = objective.number;
+end $tenantry$;
+
+-- Where the tenants of a queue stand in its ring. lag is how much service the tenant is ahead of the one that is next among the
+-- ungrouped tenants, or among those of its group: so much they get before it is served again, in jobs (or seconds, in a queue
+-- that charges time) of its own weight. Starved: it has a ready lane, and more than a second after that became ready or was last
+-- served, a claim served another tenant of the same kind and parent whose turn began at a larger pass. No claim does that: see
+-- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 64 jobs: one more, since passes are
+-- rounded. Where time is
+-- charged, the correction of an estimate raises a pass as well, until the next claim: so there it is not a second but a minute, unless _grace says otherwise.
+create function :schema.standing_v1(_queue text, _grace interval default null) returns table (
+  tenant text, pass double precision, lag double precision, parked boolean, starved boolean
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set enable_mergejoin = off
+set work_mem = '64MB'
+set jit = off
+as $tenantry$
+declare
+  _charge text;
+begin
+  select queue.charge into _charge from :schema.queue where queue.name = _queue;
+  return query
+  with lane as materialized (
+    select ring.tenant, ring.kind, ring.grp, ring.pass, ring.ready, ring.parked_until is not null as parked,
+           ring.served_at, greatest(ring.entered_at, ring.served_at) as since, coalesce(tenant.weight, 1) as weight,
+           min(ring.pass) over (partition by ring.tenant)
+             - 64 * case _charge when 'time' then coalesce(ring.seconds, walk.seconds, 1) else 1 end / coalesce(tenant.weight, 1) as turn_began
+    from :schema.ring
+    left join :schema.tenant on tenant.queue = ring.queue and tenant.tenant = ring.tenant
+    left join :schema.walk on walk.queue = ring.queue and walk.kind = ring.kind
+    where ring.queue = _queue
+  ),
+  -- For each ready lane, when those were last served whose turns began beyond its pass.
+  compared as (
+    select point.tenant, point.is_lane, point.since,
+           max(point.served_at) over (
+             partition by point.grp, point.kind order by point.at desc, point.is_lane desc
+             rows between unbounded preceding and 1 preceding
+           ) as beyond_served_at
+    from (
+      select lane.tenant, lane.grp, lane.kind, lane.pass as at, true as is_lane, lane.since, null::timestamptz as served_at
+      from lane where lane.ready
+      union all
+      select lane.tenant, lane.grp, lane.kind, lane.turn_began, false, null, lane.served_at
+      from lane where lane.served_at is not null
+    ) as point
+  ),
+  passed_over as (
+    select distinct compared.tenant from compared
+    where compared.is_lane and compared.beyond_served_at > compared.since + coalesce(_grace, case _charge when 'time' then interval '1 minute' else interval '1 second' end)
+  ),
+  owner as (
+    select lane.tenant, lane.grp, lane.weight, bool_or(lane.parked) as parked, bool_or(lane.ready) as ready,
+           coalesce(max(lane.pass) filter (where lane.ready), max(lane.pass)) as pass
+    from lane
+    group by lane.tenant, lane.grp, lane.weight
+  )
+  select owner.tenant, owner.pass,
+         (owner.pass - min(owner.pass) filter (where owner.ready) over (partition by owner.grp)) * owner.weight,
+         owner.parked and not owner.ready, passed_over.tenant is not null
+  from owner
+  left join passed_over on passed_over.tenant = owner.tenant;
+end $tenantry$;
+
+-- How many jobs of each tenant run: by way of the leases, whatever the planner believes of the jobs.
+create function :schema.running_v1(_queue text) returns table (tenant text, jobs bigint)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_nestloop = on
+set jit = off
+as $tenantry$
+begin
+  return query
+  select running_job.tenant, count(*) from :schema.running_job where running_job.queue = _queue group by running_job.tenant;
+end $tenantry$;
+
+-- The tenants of a queue that have jobs, settings, or were served in the last _minutes full minutes and the current one. What waits is counted
+-- up to about _budget jobs in all.
+create function :schema.tenants_v1(_queue text, _budget integer default 500000, _minutes integer default 5) returns table (
+  tenant text, grp text, weight double precision, paused boolean, parked boolean, concurrency integer, rate_per_second double precision,
+  available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint, oldest_seconds double precision,
+  pass double precision, pass_lag double precision, starved boolean, noisy boolean,
+  started bigint, completed bigint, failed bigint, busy_seconds double precision,
+  received_share double precision, entitled_share double precision,
+  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
+  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
+  objective_wait_ms double precision, objective_share double precision, objective_reached double precision, objective_met boolean
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set enable_mergejoin = off
+set work_mem = '64MB'
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _settings :schema.queue;
+begin
+  if coalesce(_budget, 0) not between 1 and 100000000 then
+    raise exception 'expected the number of jobs to count to be from 1 to 100000000, got %', coalesce(_budget::text, 'null') using errcode = 'invalid_parameter_value';
+  end if;
+  if coalesce(_minutes, -1) not between 0 and 60 then
+    raise exception 'expected the minutes to be from 0 to 60, got %', coalesce(_minutes::text, 'null') using errcode = 'invalid_parameter_value';
+  end if;
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  return query
+  with backlog as materialized (select * from :schema.backlog_v1(_queue, _budget)),
+  received as materialized (
+    select * from :schema.received_v1(_queue, date_trunc('minute', _now) - _minutes * interval '1 minute')
+  ),
+  standing as materialized (select * from :schema.standing_v1(_queue)),
+  running as materialized (select * from :schema.running_v1(_queue)),
+  own as materialized (select * from :schema.tenant where tenant.queue = _queue),
+  known as (
+    select backlog.tenant from backlog
+    union select received.tenant from received
+    union select running.tenant from running
+    union select own.tenant from own
+  ),
+  joined as materialized (
+    select known.tenant, own.grp, coalesce(own.weight, 1) as weight, coalesce(tenant_group.weight, 1) as group_weight,
+           own.paused_at is not null or _settings.paused_at is not null as paused, coalesce(standing.parked, false) as parked,
+           coalesce(own.concurrency, _settings.tenant_concurrency) as concurrency,
+           coalesce(own.rate_per_second, _settings.tenant_rate_per_second) as rate_per_second,
+           coalesce(backlog.available, 0) as available, coalesce(backlog.blocked, 0) as blocked, coalesce(backlog.scheduled, 0) as scheduled,
+           coalesce(backlog.capped, false) as capped, coalesce(running.jobs, 0) as running,
+           case when backlog.ready_at is not null then greatest(0, date_part('epoch', _now - backlog.ready_at)) end as oldest_seconds, backlog.overdue,
+           standing.pass, standing.lag, coalesce(standing.starved, false) as starved,
+           coalesce(received.started, 0) as started, coalesce(received.completed, 0) as completed, coalesce(received.failed, 0) as failed,
+           coalesce(received.busy_seconds, 0) as busy_seconds,
+           case _settings.charge when 'time' then coalesce(received.busy_seconds, 0) else coalesce(received.started, 0) end as service,
+           received.wait_p50_ms, received.wait_p95_ms, received.wait_p99_ms, received.run_p50_ms, received.run_p95_ms, received.run_p99_ms,
+           received.within_objective,
+           case when own.objective_wait_ms is not null then own.objective_wait_ms
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_wait_ms else _settings.objective_wait_ms end as objective_wait_ms,
+           case when own.objective_wait_ms is not null then own.objective_share
+                when tenant_group.objective_wait_ms is not null then tenant_group.objective_share else _settings.objective_share end as objective_share
+    from known
+    left join own on own.tenant = known.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = own.grp
+    left join backlog on backlog.tenant = known.tenant
+    left join running on running.tenant = known.tenant
+    left join received on received.tenant = known.tenant
+    left join standing on standing.tenant = known.tenant
+  ),
+  -- Those among whom the queue was shared: they were served, or wait and may be.
+  sharing as (
+    select joined.*,
+           joined.started > 0 or joined.busy_seconds > 0 or joined.running > 0
+             or joined.available > 0 and not joined.paused and not joined.parked as shares
+    from joined
+  ),
+  entitled as (
+    select sharing.*,
+           sum(sharing.weight) filter (where sharing.shares) over (partition by sharing.grp) as weight_in_group,
+           -- Each group once, by whichever of its tenants is counted first.
+           case when not sharing.shares then 0
+                when sharing.grp is null then sharing.weight
+                when row_number() over (partition by sharing.grp, sharing.shares order by sharing.tenant) = 1 then sharing.group_weight
+                else 0 end as weight_at_top
+    from sharing
+  ),
+  totals as (
+    select entitled.*, sum(entitled.weight_at_top) over () as all_weights, sum(entitled.service) over () as all_service,
+           sum(entitled.running) over () as all_running, sum(entitled.busy_seconds) over () as all_busy
+    from entitled
+  ),
+  judged as (
+    select totals.*,
+           case when totals.objective_wait_ms is null then null
+                when totals.paused and totals.started > 0 then totals.within_objective / totals.started
+                when totals.started + coalesce(totals.overdue, 0) > 0 and not totals.paused
+                  then coalesce(totals.within_objective, 0) / (totals.started + coalesce(totals.overdue, 0)) end as objective_reached
+    from totals
+  )
+  select judged.tenant, judged.grp, judged.weight, judged.paused, judged.parked, judged.concurrency, judged.rate_per_second,
+         judged.available, judged.blocked, judged.scheduled, judged.capped, judged.running,
+         judged.oldest_seconds,
+         judged.pass, judged.lag, judged.starved and not judged.paused,
+         judged.running >= 30 and judged.running > 0.1 * judged.all_running or judged.busy_seconds > 0.1 * judged.all_busy,
+         judged.started, judged.completed, judged.failed, judged.busy_seconds,
+         judged.service / nullif(judged.all_service, 0)::double precision,
+         case when not judged.shares then 0
+              when judged.grp is null then judged.weight / judged.all_weights
+              else judged.group_weight / judged.all_weights * judged.weight / judged.weight_in_group end,
+         judged.wait_p50_ms, judged.wait_p95_ms, judged.wait_p99_ms, judged.run_p50_ms, judged.run_p95_ms, judged.run_p99_ms,
+         judged.objective_wait_ms, judged.objective_share, judged.objective_reached, judged.objective_reached >= judged.objective_share
+  from judged;
+end $tenantry$;
+
+comment on function :schema.tenants_v1(text, integer, integer) is
+  'The tenants of a queue: what waits and runs, where they stand, what they got in the last full minutes and the current one, and whether they are starved, noisy, and meet their objective.';
+
+-- The names of the queues that have jobs, settings or workers, or were served in the last hour.
+create function :schema.queue_names_v1() returns setof text
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $tenantry$
+begin
+  return query
+  -- From queue to queue along the indexes of the jobs.
+  with recursive available (name) as (
+    (select job.queue from :schema.job where job.state = 'available' order by job.queue limit 1)
+    union all
+    select next.queue from available cross join lateral (
+      select job.queue from :schema.job where job.state = 'available' and job.queue > available.name order by job.queue limit 1) as next
+  ),
+  scheduled (name) as (
+    (select job.queue from :schema.job where job.state = 'scheduled' order by job.queue limit 1)
+    union all
+    select next.queue from scheduled cross join lateral (
+      select job.queue from :schema.job where job.state = 'scheduled' and job.queue > scheduled.name order by job.queue limit 1) as next
+  ),
+  running (name) as (
+    (select lease.queue from :schema.lease order by lease.queue limit 1)
+    union all
+    select next.queue from running cross join lateral (
+      select lease.queue from :schema.lease where lease.queue > running.name order by lease.queue limit 1) as next
+  ),
+  configured (name) as (
+    (select tenant.queue from :schema.tenant order by tenant.queue limit 1)
+    union all
+    select next.queue from configured cross join lateral (
+      select tenant.queue from :schema.tenant where tenant.queue > configured.name order by tenant.queue limit 1) as next
+  ),
+  blocked (name) as (
+    (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)
+    union all
+    select next.queue from blocked cross join lateral (
+      select job.queue from :schema.job
+      where job.state = 'blocked' and job.attempt >= 0 and job.queue > blocked.name order by job.queue limit 1) as next
+  )
+  select available.name from available
+  union select scheduled.name from scheduled
+  union select running.name from running
+  union select blocked.name from blocked
+  union select queue.name from :schema.queue
+  union select configured.name from configured
+  union select unnest(worker.queues) from :schema.worker where worker.seen_at > clock_timestamp() - interval '1 minute'
+  union select distinct worker_window.queue from :schema.worker_window;
+end $tenantry$;
+
+-- Jain's index of each of the last full minutes: 1 when all got what they were entitled to, 1/n when one of n got everything. Only
+-- among tenants that had work and might be served throughout, for nobody can get more than it asks for: those whose next job was
+-- due before the minute began and waits still. Null while there are fewer than two of them, or when none of them was served.
+create function :schema.fairness_v1(_queue text, _minutes integer default 5) returns table (
+  window_at timestamptz, tenants bigint, jain double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set enable_mergejoin = off
+set jit = off
+as $tenantry$
+declare
+  _now timestamptz := clock_timestamp();
+  _settings :schema.queue;
+begin
+  select queue.* into _settings from :schema.queue where queue.name = _queue;
+  return query
+  with since as materialized (
+    select lane.tenant, min(lane.waiting_at) as waiting_at
+    from :schema.waiting_lanes_v1(_queue) as lane
+    where lane.waiting_at is not null and lane.state = 'available' and _settings.paused_at is null
+    group by lane.tenant
+  ),
+  standing as materialized (select ring.tenant from :schema.ring where ring.queue = _queue group by ring.tenant having bool_and(ring.parked_until is not null)),
+  minute as (
+    select start.at from generate_series(
+      date_trunc('minute', _now) - _minutes * interval '1 minute', date_trunc('minute', _now) - interval '1 minute', interval '1 minute') as start (at)
+  ),
+  received as materialized (
+    select tenant_window.window_at, tenant_window.tenant,
+           case _settings.charge when 'time' then tenant_window.busy_seconds else tenant_window.started end::double precision as service
+    from :schema.tenant_window
+    where tenant_window.queue = _queue and tenant_window.window_at >= date_trunc('minute', _now) - _minutes * interval '1 minute'
+  ),
+  backlogged as (
+    select minute.at, since.tenant, tenant.grp, coalesce(tenant.weight, 1) as weight, coalesce(tenant_group.weight, 1) as group_weight
+    from minute
+    join since on since.waiting_at <= minute.at
+    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = since.tenant
+    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
+    where tenant.paused_at is null and not exists (select from standing where standing.tenant = since.tenant)
+  ),
+  entitled as (
+    select backlogged.at, backlogged.tenant,
+           case when backlogged.grp is null then backlogged.weight
+                else backlogged.group_weight * backlogged.weight / sum(backlogged.weight) over (partition by backlogged.at, backlogged.grp) end as weight
+    from backlogged
+  ),
+  satisfied as (
+    select entitled.at, coalesce(received.service, 0) / entitled.weight as service
+    from entitled
+    left join received on received.window_at = entitled.at and received.tenant = entitled.tenant
+  )
+  select minute.at, count(satisfied.service),
+         case when count(satisfied.service) > 1
+              then power(sum(satisfied.service), 2) / nullif(count(satisfied.service) * sum(power(satisfied.service, 2)), 0) end::double precision
+  from minute
+  left join satisfied on satisfied.at = minute.at
+  group by minute.at
+  order by minute.at;
+end $tenantry$;
+
+comment on function :schema.fairness_v1(text, integer) is 'Jain''s index of what backlogged tenants received over what they were entitled to, in each of the last full minutes.';
+
+-- One row for each queue, or that of one. The counts are those of tenants_v1, added up.
+create function :schema.queues_v1(_queue text default null, _budget integer default 500000, _minutes integer default 5) returns table (
+  queue text, strategy text, charge text, paused boolean, workers bigint, slots bigint,
+  tenants bigint, waiting_tenants bigint, available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint,
+  oldest_seconds double precision, started bigint, completed bigint, failed bigint, busy_seconds double precision,
+  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
+  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
+  starved bigint, noisy bigint, objectives_met bigint, objectives_missed bigint, jain double precision
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $tenantry$
+declare
+  _since timestamptz := date_trunc('minute', clock_timestamp()) - _minutes * interval '1 minute';
+begin
+  return query
+  select known.name, coalesce(settings.strategy, 'fair'), coalesce(settings.charge, 'jobs'), settings.paused_at is not null,
+         present.workers, present.slots, counted.tenants, counted.waiting_tenants, counted.available, counted.blocked, counted.scheduled,
+         counted.capped, counted.running, counted.oldest_seconds, counted.started, counted.completed, counted.failed, counted.busy_seconds,
+         timed.wait_p50_ms, timed.wait_p95_ms, timed.wait_p99_ms, timed.run_p50_ms, timed.run_p95_ms, timed.run_p99_ms,
+         counted.starved, counted.noisy, counted.met, counted.missed, shared.jain
+  from :schema.queue_names_v1() as known (name)
+  left join :schema.queue as settings on settings.name = known.name
+  cross join lateral (
+    select count(*) as workers, coalesce(sum(worker.slots), 0)::bigint as slots from :schema.worker
+    where known.name = any (worker.queues) and worker.seen_at > clock_timestamp() - interval '1 minute'
+  ) as present
+  cross join lateral (
+    select count(*) as tenants, count(*) filter (where each.available + each.blocked > 0) as waiting_tenants,
+           coalesce(sum(each.available), 0)::bigint as available, coalesce(sum(each.blocked), 0)::bigint as blocked,
+           coalesce(sum(each.scheduled), 0)::bigint as scheduled, coalesce(bool_or(each.capped), false) as capped,
+           coalesce(sum(each.running), 0)::bigint as running, max(each.oldest_seconds) as oldest_seconds,
+           coalesce(sum(each.started), 0)::bigint as started, coalesce(sum(each.completed), 0)::bigint as completed,
+           coalesce(sum(each.failed), 0)::bigint as failed, coalesce(sum(each.busy_seconds), 0) as busy_seconds,
+           count(*) filter (where each.starved) as starved, count(*) filter (where each.noisy) as noisy,
+           count(*) filter (where each.objective_met) as met, count(*) filter (where not each.objective_met) as missed
+    from :schema.tenants_v1(known.name, _budget, _minutes) as each
+  ) as counted
+  cross join lateral (
+    select min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.50 * ranked.of) as wait_p50_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.95 * ranked.of) as wait_p95_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.99 * ranked.of) as wait_p99_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.50 * ranked.of) as run_p50_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.95 * ranked.of) as run_p95_ms,
+           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.99 * ranked.of) as run_p99_ms
+    from (
+      select bucket.measure,
+             case bucket.bucket when 0 then 1 else power(2, (bucket.bucket - 0.5) / 4.0::double precision) end as middle_ms,
+             sum(sum(bucket.jobs)) over (partition by bucket.measure order by bucket.bucket) as upto,
+             sum(sum(bucket.jobs)) over (partition by bucket.measure) as of
+      from :schema.worker_window
+      cross join lateral (
+        select 'wait' as measure, wait.bucket, wait.jobs from unnest(worker_window.wait_buckets, worker_window.wait_jobs) as wait (bucket, jobs)
+        union all
+        select 'run', run.bucket, run.jobs from unnest(worker_window.run_buckets, worker_window.run_jobs) as run (bucket, jobs)
+      ) as bucket
+      where worker_window.queue = known.name and worker_window.window_at >= _since
+      group by bucket.measure, bucket.bucket
+    ) as ranked
+  ) as timed
+  left join lateral (
+    select each.jain from :schema.fairness_v1(known.name, 1) as each
+  ) as shared on true
+  where _queue is null or known.name = _queue
+  order by known.name;
+end $tenantry$;
+
+comment on function :schema.queues_v1(text, integer, integer) is 'The queues: what waits and runs in each, its workers, and what it did in the last full minutes and the current one. jain is that of the last full minute.';
+
+create view :schema.tenant_overview as
+select known.name as queue, each.tenant, each.grp, each.weight, each.paused, each.parked, each.concurrency, each.rate_per_second,
+       coalesce(waiting.available, 0) as available, coalesce(waiting.blocked, 0) as blocked, coalesce(waiting.scheduled, 0) as scheduled,
+       coalesce(waiting.running, 0) as running,
+       case when waiting.oldest_at is not null then greatest(0, date_part('epoch', clock_timestamp() - waiting.oldest_at)) end as oldest_seconds,
+       each.pass, each.pass_lag, each.starved, each.noisy, each.started, each.completed, each.failed, each.busy_seconds,
+       each.received_share, each.entitled_share, each.wait_p50_ms, each.wait_p95_ms, each.wait_p99_ms,
+       each.run_p50_ms, each.run_p95_ms, each.run_p99_ms,
+       each.objective_wait_ms, each.objective_share, each.objective_reached, each.objective_met
+from :schema.queue_names_v1() as known (name)
+cross join lateral :schema.tenants_v1(known.name) as each
+left join (
+  select job.queue, job.tenant,
+         count(*) filter (where job.state = 'available') as available, count(*) filter (where job.state = 'blocked') as blocked,
+         count(*) filter (where job.state = 'scheduled') as scheduled, count(*) filter (where job.state = 'running') as running,
+         min(job.run_at) filter (where job.state = 'available' or job.state = 'scheduled' and job.run_at <= clock_timestamp()) as oldest_at
+  from :schema.job
+  group by job.queue, job.tenant
+) as waiting on waiting.queue = known.name and waiting.tenant = each.tenant;
+
+comment on view :schema.tenant_overview is 'The tenants of all queues as tenants_v1 shows them, with every job counted: that reads all jobs.';
+` },
+  { version: 22, name: 'why', text: `-- breaking: no
 -- Why a job, or the next job of a tenant, does not run: the one rule that binds, with its facts. docs/why.md lists the rules in
 -- their order: first what only somebody can end (pauses, missing workers, forgotten transactions), then what ends by itself (keys, limits,
 -- rates, turns). Among rules of one sort the wider comes first, since lifting the narrower one would change nothing.
@@ -4875,1425 +6298,6 @@ end $tenantry$;
 
 comment on function :schema.why_tenant_v1(text, text, text) is 'The one rule that keeps the next job of a tenant from running, and its facts.';
 ` },
-  { version: 18, name: 'limits', text: `-- breaking: no
--- Limits on what runs at once, rates, and pauses, of queues, kinds and tenants. (Of keys: 0013_keys.sql.)
---
--- Problem.    Exact limits while many workers claim, without a counter that could leak; and a tenant at its limit must cost a
---             claim nothing, however large its backlog and however many such tenants there are.
--- Naive.      Count in the statement that claims: it does not see the other worker's uncommitted claim (DESIGN: a limit of 2 ran 4).
---             Or pass over the jobs of such tenants, and read their backlogs at every claim.
--- Here.       What runs is counted from an index, in a statement that starts once the queue's lock is held. A kind or queue without
---             room is left out of the claim; a tenant without room is parked: its lanes leave the order of the ring until a notice
---             says that a slot is free or a setting has changed, or until it has a token again.
--- Rates.      A token bucket as one time stamp (the generic cell rate algorithm, ITU-T I.371): the bucket lacks
---             (full_at - now) * rate tokens. A job that starts takes one. So in any window of t seconds at most burst + t * rate start.
--- Invariants. (L1) When a claim commits, no queue, kind or tenant runs more than its limit, unless it did before and started none.
---             (L2) No claim starts a job for which a bucket has no token.
-
--- Whole tokens in a bucket; as good as unlimited where there is no rate.
-create function :schema.tokens_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer) returns integer
-language sql immutable
-as $tenantry$
-  select case when _rate is null then 1000000000
-              else greatest(0, floor(_burst - greatest(0, coalesce(extract(epoch from _full_at - _now)::double precision, 0)) * _rate + 1e-9))::integer end
-$tenantry$;
-
--- When an empty bucket will be full. Stable, since adding to a time is, in PostgreSQL's eyes: were it called immutable, it would not
--- be inlined, and cost 50 µs a statement. So are its neighbours.
-create function :schema.empty_at_v1(_now timestamptz, _rate double precision, _burst integer) returns timestamptz
-language sql stable
-as $tenantry$
-  select _now + _burst / _rate * interval '1 second'
-$tenantry$;
-
--- Makes the buckets empty, where they are more than that: after a rate was raised, or a burst lowered, what was taken before would
--- be filled up at the new rate for as long as at the old one. A tenant with one job a day would wait for the rest of the day.
-create function :schema.empty_v1(_queue text, _scope text, _names text[], _empty_ats timestamptz[]) returns void
-language plpgsql
-as $tenantry$
-begin
-  update :schema.bucket
-  set full_at = given.empty_at
-  from unnest(_names, _empty_ats) as given (name, empty_at)
-  -- Some more is left to rounding.
-  where bucket.queue = _queue and bucket.scope = _scope and bucket.name = given.name and bucket.full_at > given.empty_at + interval '10 milliseconds';
-end $tenantry$;
-
--- When the bucket will be full after this many tokens more are taken. Rounded up to the microsecond, so that no rate is exceeded.
-create function :schema.full_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _jobs integer) returns timestamptz
-language sql stable
-as $tenantry$
-  select greatest(_now, _full_at) + ceil(1e6 * _jobs / _rate - 1e-6) * interval '1 microsecond'
-$tenantry$;
-
--- How many jobs a claim may take of the queue, and of which kinds how many (null: any number). rated: a bucket must be debited;
--- bound: tenants have limits; keys_rated: keys have rates; timed: time is charged; next_at: when a bucket that had too few tokens has one more.
-create function :schema.caps_v1(
-  _queue text, _kinds text[], _count integer, _now timestamptz,
-  out kinds text[], out rooms integer[], out room integer, out rated boolean, out bound boolean, out timed boolean,
-  out keys_rated boolean, out next_at timestamptz
-)
-language plpgsql
-as $tenantry$
-declare
-  _settings :schema.queue;
-  _full_at timestamptz;
-  _tokens integer;
-  _overdrawn text[];
-  _empty_ats timestamptz[];
-begin
-  kinds := _kinds;
-  room := _count;
-  rated := false;
-  select queue.* into _settings from :schema.queue where queue.name = _queue;
-  bound := num_nonnulls(_settings.tenant_concurrency, _settings.tenant_rate_per_second) > 0 or exists (
-    select from :schema.tenant
-    where tenant.queue = _queue and (tenant.paused_at is not null or tenant.concurrency is not null or tenant.rate_per_second is not null)
-  );
-  keys_rated := _settings.key_rate_per_second is not null
-    or exists (select from :schema.key where key.queue = _queue and key.rate_per_second is not null);
-  timed := coalesce(_settings.charge = 'time', false);
-  if _settings.paused_at is not null then
-    room := 0;
-    return;
-  end if;
-  if _settings.concurrency is not null then
-    select greatest(0, least(room, _settings.concurrency - count(*))) into room
-    from (
-      select from :schema.running_job as job where job.queue = _queue limit _settings.concurrency
-    ) as running;
-  end if;
-  if _settings.rate_per_second is not null then
-    rated := true;
-    select bucket.full_at into _full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'queue' and bucket.name = '';
-    _tokens := :schema.tokens_v1(_full_at, _now, _settings.rate_per_second, _settings.burst);
-    room := least(room, _tokens);
-    if _tokens < _count then
-      next_at := :schema.token_at_v1(_full_at, _now, _settings.rate_per_second, _settings.burst, _tokens + 1);
-    end if;
-    if _full_at > :schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst) then
-      perform :schema.empty_v1(_queue, 'queue', array[''], array[:schema.empty_at_v1(_now, _settings.rate_per_second, _settings.burst)]);
-    end if;
-  end if;
-  if not exists (select from :schema.kind where kind.queue = _queue) then
-    return;
-  end if;
-
-  select array_agg(capped.kind) filter (where capped.room is null or capped.room > 0),
-         array_agg(capped.room) filter (where capped.room is null or capped.room > 0),
-         rated or coalesce(bool_or(capped.rate_per_second is not null), false),
-         least(next_at, min(:schema.token_at_v1(capped.full_at, _now, capped.rate_per_second, capped.burst, capped.tokens + 1))
-           filter (where capped.paused_at is null and capped.tokens < _count)),
-         array_agg(capped.kind) filter (where capped.full_at > capped.empty_at),
-         array_agg(capped.empty_at) filter (where capped.full_at > capped.empty_at)
-  into kinds, rooms, rated, next_at, _overdrawn, _empty_ats
-  from (
-    select wanted.kind, kind.paused_at, kind.rate_per_second, kind.burst, bucket.full_at,
-           :schema.empty_at_v1(_now, kind.rate_per_second, kind.burst) as empty_at,
-           case when kind.rate_per_second is not null
-                then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end as tokens,
-           case when kind.paused_at is not null then 0
-                else least(kind.concurrency - running.jobs,
-                       case when kind.rate_per_second is not null
-                            then :schema.tokens_v1(bucket.full_at, _now, kind.rate_per_second, kind.burst) end) end as room
-    from unnest(_kinds) as wanted (kind)
-    left join :schema.kind on kind.queue = _queue and kind.kind = wanted.kind
-    left join lateral (
-      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'kind' and bucket.name = wanted.kind
-      offset 0
-    ) as bucket on true
-    left join (
-      -- All that runs in the queue, once, as many as there are busy slots.
-      select job.kind, count(*)::integer as jobs from :schema.running_job as job
-      where job.queue = _queue
-        and exists (select from :schema.kind as limited where limited.queue = _queue and limited.kind = any (_kinds) and limited.concurrency is not null)
-      group by job.kind
-    ) as counted on counted.kind = wanted.kind
-    cross join lateral (select coalesce(counted.jobs, 0) as jobs) as running
-  ) as capped;
-  if _overdrawn is not null then
-    perform :schema.empty_v1(_queue, 'kind', _overdrawn, _empty_ats);
-  end if;
-  kinds := coalesce(kinds, '{}');
-end $tenantry$;
-
--- When the bucket will hold this many tokens.
-create function :schema.token_at_v1(_full_at timestamptz, _now timestamptz, _rate double precision, _burst integer, _tokens integer) returns timestamptz
-language sql stable
-as $tenantry$
-  select greatest(_now, least(coalesce(_full_at, _now), :schema.empty_at_v1(_now, _rate, _burst)) - greatest(0, _burst - _tokens) / _rate * interval '1 second')
-$tenantry$;
-
--- What each of these tenants may start now. Null where nothing limits it; where 0, until when: infinity for a slot or a resume.
-create function :schema.rooms_v1(
-  _queue text, _tenants text[], _now timestamptz, out rooms integer[], out untils timestamptz[], out rated boolean
-)
-language plpgsql
-as $tenantry$
-declare
-  _overdrawn text[];
-  _empty_ats timestamptz[];
-begin
-  with wanted as materialized (
-    select given.name, given.place, own.paused_at, limits.*, used.full_at,
-           case when limits.rate is not null then :schema.tokens_v1(used.full_at, _now, limits.rate, limits.burst) end as tokens
-    from unnest(_tenants) with ordinality as given (name, place)
-    left join :schema.queue on queue.name = _queue
-    -- One probe for each: joined, all tenants of the queue may be read instead.
-    left join lateral (
-      select tenant.* from :schema.tenant where tenant.queue = _queue and tenant.tenant = given.name
-      offset 0
-    ) as own on true
-    left join lateral (
-      select bucket.full_at from :schema.bucket where bucket.queue = _queue and bucket.scope = 'tenant' and bucket.name = given.name
-      offset 0
-    ) as used on true
-    cross join lateral (
-      select coalesce(own.concurrency, queue.tenant_concurrency) as concurrency,
-             coalesce(own.rate_per_second, queue.tenant_rate_per_second) as rate,
-             case when own.rate_per_second is not null then own.burst else queue.tenant_burst end as burst
-    ) as limits
-  ),
-  counted as materialized (
-    -- All that runs in the queue, once and not for each of the tenants.
-    select job.tenant, count(*)::integer as jobs from :schema.running_job as job
-    where job.queue = _queue and job.tenant = any (_tenants)
-      and exists (select from wanted where wanted.concurrency is not null and wanted.paused_at is null)
-    group by job.tenant
-  )
-  select array_agg(tenant.room order by tenant.place),
-         array_agg(case when tenant.room = 0 then case when tenant.waits_for_token then tenant.token_at else 'infinity' end end order by tenant.place),
-         bool_or(tenant.rate is not null),
-         array_agg(tenant.name) filter (where tenant.full_at > tenant.empty_at),
-         array_agg(tenant.empty_at) filter (where tenant.full_at > tenant.empty_at)
-  into rooms, untils, rated, _overdrawn, _empty_ats
-  from (
-    select wanted.place, wanted.name, wanted.rate, wanted.full_at, :schema.empty_at_v1(_now, wanted.rate, wanted.burst) as empty_at,
-           case when wanted.paused_at is not null then 0
-                when wanted.concurrency is null and wanted.rate is null then null
-                else greatest(0, least(wanted.concurrency - coalesce(counted.jobs, 0), wanted.tokens)) end as room,
-           -- Where both bind, the slot: its notice comes when it is free, and the tokens have come meanwhile or are waited for then.
-           wanted.paused_at is null and wanted.tokens = 0 as waits_for_token,
-           :schema.token_at_v1(wanted.full_at, _now, wanted.rate, wanted.burst, 1) as token_at
-    from wanted
-    left join counted on counted.tenant = wanted.name
-  ) as tenant;
-  if _overdrawn is not null then
-    perform :schema.empty_v1(_queue, 'tenant', _overdrawn, _empty_ats);
-  end if;
-end $tenantry$;
-
--- Takes tokens for the jobs that were just claimed, given by lane.
-create function :schema.debit_v1(_queue text, _tenants text[], _kinds text[], _jobs integer[], _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-begin
-  insert into :schema.bucket as bucket (queue, scope, name, full_at)
-  select _queue, used.scope, used.name, :schema.full_at_v1(null, _now, used.rate, used.jobs)
-  from (
-    select 'queue' as scope, '' as name, queue.rate_per_second as rate, (select sum(given.jobs) from unnest(_jobs) as given (jobs))::integer as jobs
-    from :schema.queue
-    where queue.name = _queue and queue.rate_per_second is not null
-    union all
-    select 'kind', served.kind, kind.rate_per_second, served.jobs
-    from (select given.kind, sum(given.jobs)::integer as jobs from unnest(_kinds, _jobs) as given (kind, jobs) group by given.kind) as served
-    join :schema.kind on kind.queue = _queue and kind.kind = served.kind
-    where kind.rate_per_second is not null
-    union all
-    select 'tenant', served.tenant, coalesce(tenant.rate_per_second, queue.tenant_rate_per_second), served.jobs
-    from (select given.tenant, sum(given.jobs)::integer as jobs from unnest(_tenants, _jobs) as given (tenant, jobs) group by given.tenant) as served
-    left join :schema.queue on queue.name = _queue
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = served.tenant
-    where coalesce(tenant.rate_per_second, queue.tenant_rate_per_second) is not null
-  ) as used
-  where used.jobs > 0
-  on conflict (queue, scope, name) do update set full_at = greatest(bucket.full_at, _now) + (excluded.full_at - _now);
-end $tenantry$;
-
--- Takes the lanes of tenants out of the order of the ring, whatever their kinds, until the times given.
-create function :schema.park_v1(_queue text, _tenants text[], _untils timestamptz[], _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-begin
-  update :schema.ring
-  set ready = false, parked_at = _now, parked_until = _untils[array_position(_tenants, ring.tenant)]
-  where ring.ctid = any (array(
-    select lane.ctid
-    from unnest(_tenants) as parked (tenant)
-    cross join lateral (
-      select own.ctid, own.ready from :schema.ring as own
-      where own.queue = _queue and own.tenant = parked.tenant
-      offset 0
-    ) as lane
-    where lane.ready
-  ));
-end $tenantry$;
-
--- Parks those of the next tenants in the order of the ring that may start nothing now: of up to _lanes lanes of each kind, among the
--- tenants without a group, and in each of the next 16 groups.
-create function :schema.park_ahead_v1(_queue text, _kinds text[], _lanes integer, _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-declare
-  _groups text[];
-  _tenants text[];
-  _room record;
-begin
-  _groups := array(
-    select distinct node.grp
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select group_ring.grp from :schema.group_ring
-      where group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
-      order by group_ring.pass, group_ring.grp
-      limit 16
-    ) as node
-  );
-  _tenants := array(
-    select distinct lane.tenant
-    from unnest(''::text || _groups) as parent (grp)
-    cross join unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select ring.tenant from :schema.ring
-      where ring.queue = _queue and ring.grp = parent.grp and ring.kind = wanted.kind and ring.ready
-      order by ring.pass, ring.tenant
-      limit _lanes
-    ) as lane
-  );
-  if cardinality(_tenants) = 0 then
-    return;
-  end if;
-  _room := :schema.rooms_v1(_queue, _tenants, _now);
-  perform :schema.park_v1(_queue,
-    array(select given.tenant from unnest(_tenants, _room.untils) as given (tenant, until) where given.until is not null),
-    array_remove(_room.untils, null), _now);
-  if cardinality(_groups) > 0 then
-    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
-  end if;
-end $tenantry$;
-
--- What to look at again when a limit for all tenants has changed: 64 of the tenants with parked lanes, and each of the next claims at
--- 64 more, as when tokens come, since a claim that found all of them still at their limits would park them one after another. Where
--- no limit is left, all.
-create function :schema.look_again_v1(_queue text) returns text[]
-language plpgsql
-as $tenantry$
-declare
-  _caps record;
-begin
-  _caps := :schema.caps_v1(_queue, '{}', 1, clock_timestamp());
-  if _caps.bound then
-    update :schema.ring set parked_until = clock_timestamp()
-    where ring.queue = _queue and ring.parked_until is not null;
-    return array(
-      select ring.tenant from :schema.ring
-      where ring.queue = _queue and ring.parked_until <= clock_timestamp()
-      group by ring.tenant
-      order by min(ring.pass), ring.tenant
-      limit 64
-    );
-  end if;
-  return array(select distinct ring.tenant from :schema.ring where ring.queue = _queue and ring.parked_until is not null);
-end $tenantry$;
-
--- Brings the parked lanes of these tenants ('' for all) back into the order of the ring, for a claim to look at their limits again,
--- and lanes whose tenant has changed its group into that of the new one. No credit for having waited: a lane begins at its own
--- pass, or where those that wait do.
-create function :schema.unpark_v1(_queue text, _kinds text[], _tenants text[]) returns void
-language plpgsql
-as $tenantry$
-declare
-  _groups text[];
-begin
-  if '' = any (_tenants) then
-    _tenants := array_remove(_tenants, '') || :schema.look_again_v1(_queue);
-  end if;
-  with moved as (
-    select lane.ctid, lane.kind, lane.grp as old_grp, coalesce(tenant.grp, '') as new_grp
-    from (
-      select own.ctid, own.tenant, own.kind, own.grp, own.parked_until
-      from unnest(_tenants) as noticed (name)
-      cross join lateral (
-        select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.tenant = noticed.name
-        offset 0
-      ) as own
-    ) as lane
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
-    where lane.parked_until is not null or lane.grp <> coalesce(tenant.grp, '')
-  ),
-  place as materialized (
-    select distinct_place.kind, distinct_place.grp, :schema.floor_v1(_queue, distinct_place.grp, distinct_place.kind, _kinds) as floor
-    from (select distinct moved.kind, moved.new_grp as grp from moved) as distinct_place
-  ),
-  changed as (
-    update :schema.ring
-    set ready = ring.ready or ring.parked_until is not null,
-        entered_at = case when ring.parked_until is not null then clock_timestamp() else ring.entered_at end,
-        parked_at = null, parked_until = null, grp = lane.new_grp,
-        pass = case when lane.old_grp <> lane.new_grp then lane.floor else greatest(ring.pass, lane.floor) end
-    from (
-      select moved.ctid, moved.old_grp, moved.new_grp, place.floor
-      from moved
-      join place on place.grp = moved.new_grp and place.kind = moved.kind
-    ) as lane
-    where ring.ctid = lane.ctid
-    returning lane.old_grp, lane.new_grp
-  )
-  select array(select changed.old_grp from changed where changed.old_grp <> ''
-               union select changed.new_grp from changed where changed.new_grp <> '')
-  into _groups;
-  if cardinality(_groups) > 0 then
-    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
-  end if;
-end $tenantry$;
-
--- Brings back the lanes whose tenants have a token again, up to 64 of each kind.
-create function :schema.unpark_due_v1(_queue text, _kinds text[], _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-declare
-  _tenants text[];
-begin
-  _tenants := array(
-    select lane.tenant
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select ring.tenant from :schema.ring
-      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until <= _now and ring.parked_until < 'infinity'
-      order by ring.parked_until
-      limit 64
-    ) as lane
-  );
-  if cardinality(_tenants) > 0 then
-    perform :schema.unpark_v1(_queue, _kinds, _tenants);
-  end if;
-end $tenantry$;
-
--- Looks at the tenants that wait for a slot or a resume, those first that were parked or looked at longest ago, at least 5 s, up to 256
--- lanes of each kind: should a notice be missing, this is how it is found. Only tenants that may start something come back, for to
--- let each claim try one would cost it more than it brings, the more the more of them there are.
-create function :schema.look_at_parked_v1(_queue text, _kinds text[], _now timestamptz) returns void
-language plpgsql
-as $tenantry$
-declare
-  _tenants text[];
-  _room record;
-  _freed text[];
-begin
-  _tenants := array(
-    select distinct lane.tenant
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select ring.tenant from :schema.ring
-      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity' and ring.parked_at < _now - interval '5 seconds'
-      order by ring.parked_at
-      limit 256
-    ) as lane
-  );
-  if cardinality(_tenants) = 0 then
-    return;
-  end if;
-  _room := :schema.rooms_v1(_queue, _tenants, _now);
-  _freed := array(
-    select given.tenant from unnest(_tenants, _room.rooms) as given (tenant, room) where given.room is null or given.room > 0
-  );
-  update :schema.ring
-  set parked_at = _now, parked_until = coalesce(_room.untils[array_position(_tenants, ring.tenant)], 'infinity')
-  where ring.ctid = any (array(
-    select lane.ctid
-    from unnest(_tenants) as looked_at (tenant)
-    cross join lateral (
-      select own.ctid, own.parked_until from :schema.ring as own
-      where own.queue = _queue and own.tenant = looked_at.tenant
-      offset 0
-    ) as lane
-    where lane.parked_until = 'infinity'
-  ));
-  if cardinality(_freed) > 0 then
-    perform :schema.unpark_v1(_queue, _kinds, _freed);
-  end if;
-end $tenantry$;
-
--- Lifts the lanes and nodes of kinds that were paused to where the others are now, for while these were served, they stood still.
-create function :schema.lift_v1(_queue text, _kinds text[], _lifted text[]) returns void
-language plpgsql
-as $tenantry$
-begin
-  update :schema.ring
-  set pass = place.floor
-  from (
-    select lane.ctid, min(other.pass) as floor
-    from (select ring.ctid, ring.* from :schema.ring where ring.queue = _queue and ring.kind = any (_lifted) and ring.ready) as lane
-    cross join lateral (
-      select head.pass
-      from unnest(_kinds) as wanted (kind)
-      cross join lateral (
-        select ring.pass from :schema.ring
-        where ring.queue = _queue and ring.grp = lane.grp and ring.kind = wanted.kind and ring.ready
-        order by ring.pass limit 1
-      ) as head
-      where wanted.kind <> all (_lifted)
-    ) as other
-    group by lane.ctid
-  ) as place
-  where ring.ctid = place.ctid and ring.pass < place.floor;
-  update :schema.group_ring as node
-  set pass = greatest(node.pass, (
-    select min(head.pass)
-    from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select other.pass from :schema.group_ring as other
-      where other.queue = _queue and other.kind = wanted.kind and other.ready
-      order by other.pass limit 1
-    ) as head
-    where wanted.kind <> all (_lifted)
-  ))
-  where node.queue = _queue and node.kind = any (_lifted) and node.ready;
-end $tenantry$;
-
--- What keeps a claim that was not filled from more: whether limits do, and in how many milliseconds a token comes.
-create function :schema.held_back_v1(_queue text, _kinds text[], _count integer, out held_back boolean, out next_ms double precision)
-language plpgsql
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _next_at timestamptz;
-begin
-  select caps.room < _count or cardinality(caps.kinds) < cardinality(_kinds) or cardinality(array_remove(caps.rooms, null)) > 0,
-         caps.next_at
-  into held_back, _next_at
-  from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
-  select coalesce(held_back, false) or coalesce(bool_or(parked.is_parked), false), least(_next_at, min(parked.until))
-  into held_back, _next_at
-  from unnest(_kinds) as wanted (kind)
-  cross join lateral (
-    (select true as is_parked, ring.parked_until as until from :schema.ring
-     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity'
-     order by ring.parked_until limit 1)
-    union all
-    (select true, null from :schema.ring
-     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity'
-     order by ring.parked_at limit 1)
-  ) as parked;
-  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
-  if _next_at is not null then
-    next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
-  end if;
-end $tenantry$;
-` },
-  { version: 19, name: 'groups', text: `-- breaking: no
--- Groups: the groups of a queue and its tenants without one share first, each by its weight; what a group gets is shared among its
--- tenants, each by its own. So one that splits its backlog over a hundred tenants gains nothing.
---
--- Here.       Start-time fair queueing twice: a group has a node for each kind in group_ring, which stands in the order of the passes
---             together with the lanes of tenants without a group. A turn of the group is given out among its tenants in the same way,
---             by passes that count only among them.
--- Invariant.  (G1) When a claim commits, a node is ready exactly if its group has a ready lane of its kind.
-
--- Makes the nodes of these groups ready or not, as their lanes are. One that becomes ready starts where those that wait begin.
-create function :schema.refresh_groups_v1(_queue text, _kinds text[], _groups text[]) returns void
-language plpgsql
-as $tenantry$
-begin
-  insert into :schema.group_ring as node (queue, grp, kind, pass, ready)
-  select _queue, place.grp, place.kind,
-         -- As with tenants: service of the kinds of the claim counts together.
-         greatest(:schema.floor_v1(_queue, '', place.kind, _kinds), (select max(own.pass) from :schema.group_ring as own
-                           where own.queue = _queue and own.grp = place.grp and (own.kind = place.kind or own.kind = any (_kinds)))),
-         place.ready
-  from (
-    select given.grp, kind.kind,
-           exists (select from :schema.ring
-                   where ring.queue = _queue and ring.grp = given.grp and ring.kind = kind.kind and ring.ready
-                   order by ring.pass limit 1) as ready
-    from (select distinct unnest(_groups) as grp) as given
-    cross join lateral (
-      select unnest(_kinds) as kind
-      union
-      select walk.kind from :schema.walk where walk.queue = _queue and walk.kind <> ''
-    ) as kind
-  ) as place
-  left join :schema.group_ring as present on present.queue = _queue and present.grp = place.grp and present.kind = place.kind
-  where place.ready is distinct from coalesce(present.ready, false)
-  order by place.grp, place.kind
-  on conflict (queue, grp, kind) do update
-  set ready = excluded.ready,
-      pass = case when excluded.ready then excluded.pass else node.pass end;
-end $tenantry$;
-
--- Charges the groups of the tenants served: the ready nodes of the kinds of the claim alike.
-create function :schema.charge_groups_v1(_queue text, _kinds text[], _groups text[], _charges double precision[]) returns void
-language plpgsql
-as $tenantry$
-begin
-  update :schema.group_ring as node
-  set pass = node.pass + served.charge / coalesce(tenant_group.weight, 1)
-  from (
-    select given.grp, sum(given.charge) as charge
-    from unnest(_groups, _charges) as given (grp, charge)
-    where given.grp <> ''
-    group by given.grp
-  ) as served
-  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = served.grp
-  where node.queue = _queue and node.grp = served.grp and node.kind = any (_kinds) and node.ready;
-end $tenantry$;
-` },
-  { version: 20, name: 'time', text: `-- breaking: no
--- Charging time: in a queue whose charge is 'time' a turn costs its tenant the seconds for which the jobs run, not their number.
---
--- Problem.    The claim must charge at once, or the next one would serve the same tenant again; how long a job will run is known
---             only when it has.
--- Here.       A claim charges what jobs of the lane took so far, or else jobs of the kind, or else a second each, and notes the
---             charge with the job. Who ends the job (settling, giving back, reclaiming) appends a notice of what it took, and the
---             next claim that folds it in adds the difference to the pass of the tenant and learns from it.
--- Learning.   An exponentially weighted moving average: one more job counts a fifth, n more jobs count 1 - 0.8^n. So after a kind has become
---             ten times as long, ten jobs later nine tenths of the change are learned; until then the difference is added afterwards.
--- Invariant.  (T1) Once all notices are folded in, a tenant's pass has grown by the seconds that its jobs ran, divided by its weight.
-
--- What a job of each kind is expected to run, for tenants of which nothing is known.
-create function :schema.expected_v1(_queue text, _kinds text[]) returns double precision[]
-language plpgsql
-as $tenantry$
-begin
-  return array(
-    select greatest(0.001, coalesce(walk.seconds, 1)::double precision)
-    from unnest(_kinds) with ordinality as wanted (kind, place)
-    left join :schema.walk on walk.queue = _queue and walk.kind = wanted.kind
-    order by wanted.place
-  );
-end $tenantry$;
-
--- Adds what was charged too little, and learns. The lanes are those of the notices, sorted by tenant and kind.
-create function :schema.correct_v1(
-  _queue text, _kinds text[], _tenants text[], _lane_kinds text[], _jobs integer[], _seconds double precision[], _surpluses double precision[]
-) returns void
-language plpgsql
-as $tenantry$
-begin
-  -- Charged are all lanes of the tenant that are of the claim's kinds, as a turn does, but also those that have become idle: a
-  -- tenant whose long job was its last must not come back as if it had cost little.
-  update :schema.ring
-  set pass = ring.pass + lane.surplus / lane.weight,
-      seconds = case when lane.jobs > 0
-                     then coalesce(ring.seconds + (lane.measured / lane.jobs - ring.seconds) * (1 - power(0.8, lane.jobs)), lane.measured / lane.jobs)
-                     else ring.seconds end
-  from (
-    select own.ctid, owed.surplus, owed.weight, coalesce(own_notice.jobs, 0) as jobs, own_notice.seconds as measured
-    from (
-      select given.tenant, sum(given.surplus) as surplus, coalesce(min(tenant.weight), 1) as weight
-      from unnest(_tenants, _surpluses) as given (tenant, surplus)
-      left join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant
-      group by given.tenant
-    ) as owed
-    cross join lateral (
-      select ring.ctid, ring.kind from :schema.ring where ring.queue = _queue and ring.tenant = owed.tenant
-      offset 0
-    ) as own
-    left join lateral (
-      select given.jobs, given.seconds
-      from unnest(_tenants, _lane_kinds, _jobs, _seconds) as given (tenant, kind, jobs, seconds)
-      where given.tenant = owed.tenant and given.kind = own.kind
-    ) as own_notice on true
-    where own.kind = any (_kinds)
-  ) as lane
-  where ring.ctid = lane.ctid;
-
-  update :schema.walk
-  set seconds = coalesce(walk.seconds + (kind.seconds / kind.jobs - walk.seconds) * (1 - power(0.8, kind.jobs)), kind.seconds / kind.jobs)
-  from (
-    select given.kind, sum(given.jobs)::integer as jobs, sum(given.seconds) as seconds
-    from unnest(_lane_kinds, _jobs, _seconds) as given (kind, jobs, seconds)
-    group by given.kind
-  ) as kind
-  where walk.queue = _queue and walk.kind = kind.kind and kind.jobs > 0;
-
-  update :schema.group_ring as node
-  set pass = node.pass + owed.surplus / owed.weight
-  from (
-    select tenant.grp, sum(given.surplus) as surplus, coalesce(min(tenant_group.weight), 1) as weight
-    from unnest(_tenants, _surpluses) as given (tenant, surplus)
-    join :schema.tenant on tenant.queue = _queue and tenant.tenant = given.tenant
-    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
-    where tenant.grp is not null
-    group by tenant.grp
-  ) as owed
-  where node.queue = _queue and node.grp = owed.grp and node.kind = any (_kinds);
-end $tenantry$;
-
--- What a job of each of these lanes is charged. _expected is for the kinds of the claim. Names and costs, in one order.
-create function :schema.costs_v1(
-  _queue text, _kinds text[], _expected double precision[], _tenants text[], _lane_kinds text[], out names text[], out costs real[]
-)
-language plpgsql
-as $tenantry$
-begin
-  select array_agg(length(lane.kind) || ':' || lane.kind || lane.tenant), array_agg(lane.cost)
-  into names, costs
-  from (
-    select given.tenant, given.kind, greatest(0.001, coalesce(own.seconds, _expected[array_position(_kinds, given.kind)]))::real as cost
-    from unnest(_tenants, _lane_kinds) as given (tenant, kind)
-    left join :schema.ring as own on own.queue = _queue and own.tenant = given.tenant and own.kind = given.kind
-  ) as lane;
-end $tenantry$;
-` },
-  { version: 21, name: 'tenants', text: `-- breaking: no
--- What operators see of the tenants and queues: see docs/numbers.md for what each number means and how exact it is.
---
--- Everything is computed when it is read: from the jobs (how many wait and run), the ring (who is next), the settings, and what
--- workers recorded in the last minutes (worker_window). A reader takes no lock that anybody waits for.
-
--- Only what waits for a key is in it. Its statements say \`attempt >= 0\`, so that no other statement is served by it: see job_fifo.
-create index job_blocked on :schema.job (queue, tenant) where state = 'blocked' and attempt >= 0;
-
-create view :schema.tenant_window as
-select worker_window.queue, worker_window.window_at, counted.tenant,
-       sum(counted.started) as started, sum(counted.completed) as completed, sum(counted.failed) as failed,
-       sum(counted.busy_seconds::double precision) as busy_seconds
-from :schema.worker_window
-cross join lateral unnest(worker_window.tenants, worker_window.started, worker_window.completed, worker_window.failed, worker_window.busy_seconds)
-  as counted (tenant, started, completed, failed, busy_seconds)
-group by worker_window.queue, worker_window.window_at, counted.tenant;
-
-comment on view :schema.tenant_window is 'What each tenant got in each minute of the last hour, of all workers together.';
-
-create view :schema.tenant_histogram as
-select worker_window.queue, worker_window.window_at, owner.tenant, counted.measure, counted.bucket,
-       case counted.bucket when 0 then 0 else power(2, (counted.bucket - 1) / 4.0)::double precision end as from_ms,
-       power(2, counted.bucket / 4.0)::double precision as to_ms,
-       sum(counted.jobs) as jobs
-from :schema.worker_window
-cross join lateral (
-  select 'wait' as measure, wait.place, wait.bucket, wait.jobs
-  from unnest(worker_window.wait_places, worker_window.wait_buckets, worker_window.wait_jobs) as wait (place, bucket, jobs)
-  union all
-  select 'run', run.place, run.bucket, run.jobs
-  from unnest(worker_window.run_places, worker_window.run_buckets, worker_window.run_jobs) as run (place, bucket, jobs)
-) as counted
-join lateral unnest(worker_window.tenants) with ordinality as owner (tenant, place) on owner.place = counted.place
-group by worker_window.queue, worker_window.window_at, owner.tenant, counted.measure, counted.bucket;
-
-comment on view :schema.tenant_histogram is 'How many jobs of each tenant waited (wait: from being due to being claimed) or ran (run) for how long, in each minute of the last hour.';
-
--- The lanes of a queue that have jobs which wait, with the longest wait that their tenant's objective allows. From lane to lane
--- along the indexes, a probe for each. ready_at: since when the job is due that is next (the oldest, unless priorities say
--- otherwise), if it is; waiting_at: the same, but not before it was enqueued.
-create function :schema.waiting_lanes_v1(_queue text) returns table (
-  state text, kind text, tenant text, ready_at timestamptz, waiting_at timestamptz, objective_ms double precision
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_material = off
-set jit = off
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _objective_ms double precision;
-begin
-  select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
-  return query
-  with recursive
-  ready (kind, tenant, run_at, created_at) as (
-    (select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
-     where job.queue = _queue and job.state = 'available'
-     order by job.kind, job.tenant, job.order_at, job.id
-     limit 1)
-    union all
-    select next.kind, next.tenant, next.run_at, next.created_at
-    from ready
-    cross join lateral (
-      select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
-      where job.queue = _queue and job.state = 'available' and (job.kind, job.tenant) > (ready.kind, ready.tenant)
-      order by job.kind, job.tenant, job.order_at, job.id
-      limit 1
-    ) as next
-  ),
-  later (kind, tenant, run_at, created_at) as (
-    (select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
-     where job.queue = _queue and job.state = 'scheduled'
-     order by job.kind, job.tenant, job.run_at, job.id
-     limit 1)
-    union all
-    select next.kind, next.tenant, next.run_at, next.created_at
-    from later
-    cross join lateral (
-      select job.kind, job.tenant, job.run_at, job.created_at from :schema.job
-      where job.queue = _queue and job.state = 'scheduled' and (job.kind, job.tenant) > (later.kind, later.tenant)
-      order by job.kind, job.tenant, job.run_at, job.id
-      limit 1
-    ) as next
-  ),
-  keyed (tenant) as (
-    (select job.tenant from :schema.job
-     where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0
-     order by job.tenant
-     limit 1)
-    union all
-    select next.tenant
-    from keyed
-    cross join lateral (
-      select job.tenant from :schema.job
-      where job.queue = _queue and job.state = 'blocked' and job.attempt >= 0 and job.tenant > keyed.tenant
-      order by job.tenant
-      limit 1
-    ) as next
-  )
-  select lane.state, lane.kind, lane.tenant, lane.run_at, greatest(lane.run_at, lane.created_at),
-         coalesce(tenant.objective_wait_ms, tenant_group.objective_wait_ms, _objective_ms)
-  from (
-    select 'available' as state, ready.kind, ready.tenant, ready.run_at, ready.created_at from ready
-    union all
-    -- What is due and not yet promoted is ready for whoever waits for it.
-    select 'scheduled', later.kind, later.tenant, later.run_at, later.created_at from later where later.run_at <= _now
-    union all
-    select 'scheduled', later.kind, later.tenant, null, null from later where later.run_at > _now
-    union all
-    select 'blocked', '', keyed.tenant, null, null from keyed
-  ) as lane
-  left join :schema.tenant on tenant.queue = _queue and tenant.tenant = lane.tenant
-  left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp;
-end $tenantry$;
-
--- How many jobs wait in each of the lanes given, up to _cap of each, and how many of those that are ready have waited for longer
--- than is given for the lane.
-create function :schema.count_lanes_v1(
-  _queue text, _states text[], _kinds text[], _tenants text[], _objectives_ms double precision[], _cap integer,
-  out jobs integer[], out overdue integer[]
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_material = off
-set jit = off
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-begin
-  select array_agg(head.jobs order by lane.place), array_agg(head.overdue order by lane.place)
-  into jobs, overdue
-  from unnest(_states, _kinds, _tenants, _objectives_ms) with ordinality as lane (state, kind, tenant, objective_ms, place)
-  cross join lateral (
-    -- By order_at, which is in the index: but for priorities it is the time at which a job is due.
-    select count(*)::integer as jobs,
-           count(*) filter (where waiting.order_at < _now - lane.objective_ms * interval '1 millisecond')::integer as overdue
-    from (
-      (select job.order_at from :schema.job
-       where lane.state = 'available' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'available'
-       order by job.order_at, job.id
-       limit _cap)
-      union all
-      (select null from :schema.job
-       where lane.state = 'scheduled' and job.queue = _queue and job.kind = lane.kind and job.tenant = lane.tenant and job.state = 'scheduled'
-       order by job.run_at, job.id
-       limit _cap)
-      union all
-      (select null from :schema.job
-       where lane.state = 'blocked' and job.queue = _queue and job.tenant = lane.tenant and job.state = 'blocked' and job.attempt >= 0
-       limit _cap)
-    ) as waiting
-  ) as head;
-end $tenantry$;
-
--- How much of each tenant waits. Counts at most about _budget jobs in all, so that the cost has a bound whatever the backlogs are: every
--- lane is counted up to its even part of half of that, and those that have more share what is left. \`capped\` says that a tenant has
--- more than was counted.
-create function :schema.backlog_v1(_queue text, _budget integer) returns table (
-  tenant text, available bigint, blocked bigint, scheduled bigint, capped boolean, ready_at timestamptz, overdue bigint
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $tenantry$
-declare
-  _states text[];
-  _kinds text[];
-  _tenants text[];
-  _ready_ats timestamptz[];
-  _objectives_ms double precision[];
-  _jobs integer[];
-  _overdue integer[];
-  _cap integer;
-  _deep integer[];
-  _deep_cap integer;
-  _deep_jobs integer[];
-  _deep_overdue integer[];
-begin
-  select array_agg(lane.state), array_agg(lane.kind), array_agg(lane.tenant), array_agg(lane.ready_at), array_agg(lane.objective_ms)
-  into _states, _kinds, _tenants, _ready_ats, _objectives_ms
-  from :schema.waiting_lanes_v1(_queue) as lane;
-  if _states is null then
-    return;
-  end if;
-  _cap := greatest(1, _budget / 2 / cardinality(_states));
-  select counted.jobs, counted.overdue into _jobs, _overdue
-  from :schema.count_lanes_v1(_queue, _states, _kinds, _tenants, _objectives_ms, _cap) as counted;
-
-  _deep := array(select lane.place from unnest(_jobs) with ordinality as lane (jobs, place) where lane.jobs >= _cap);
-  _deep_cap := (_budget - (select sum(lane.jobs) from unnest(_jobs) as lane (jobs))) / nullif(cardinality(_deep), 0);
-  -- Not for a little more of each.
-  if _deep_cap > 2 * _cap then
-    select counted.jobs, counted.overdue into _deep_jobs, _deep_overdue
-    from (
-      select array_agg(lane.state order by lane.place) as states, array_agg(lane.kind order by lane.place) as kinds,
-             array_agg(lane.tenant order by lane.place) as tenants, array_agg(lane.objective_ms order by lane.place) as objectives_ms
-      from unnest(_states, _kinds, _tenants, _objectives_ms, _jobs) with ordinality as lane (state, kind, tenant, objective_ms, jobs, place)
-      where lane.jobs >= _cap
-    ) as deep
-    cross join lateral :schema.count_lanes_v1(_queue, deep.states, deep.kinds, deep.tenants, deep.objectives_ms, _deep_cap) as counted;
-  end if;
-
-  return query
-  select lane.tenant,
-         coalesce(sum(lane.jobs) filter (where lane.state = 'available'), 0)::bigint,
-         coalesce(sum(lane.jobs) filter (where lane.state = 'blocked'), 0)::bigint,
-         coalesce(sum(lane.jobs) filter (where lane.state = 'scheduled'), 0)::bigint,
-         bool_or(lane.capped), min(lane.ready_at), sum(lane.overdue)::bigint
-  from (
-    select each.state, each.tenant, each.ready_at, coalesce(deep.jobs, each.jobs) as jobs, coalesce(deep.overdue, each.overdue) as overdue,
-           coalesce(deep.jobs >= _deep_cap, each.jobs >= _cap) as capped
-    from unnest(_states, _tenants, _ready_ats, _jobs, _overdue) with ordinality as each (state, tenant, ready_at, jobs, overdue, place)
-    left join unnest(_deep, _deep_jobs, _deep_overdue) as deep (place, jobs, overdue) on deep.place = each.place
-  ) as lane
-  group by lane.tenant;
-end $tenantry$;
-
--- What each tenant of a queue was given since _since, with the percentiles of how long its jobs waited and ran, and how many of
--- those that started did so within the objective of the tenant.
-create function :schema.received_v1(_queue text, _since timestamptz) returns table (
-  tenant text, started bigint, completed bigint, failed bigint, busy_seconds double precision,
-  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
-  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
-  within_objective double precision
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
--- What is joined here comes from arrays, whose size the planner does not know: a nested loop over it would be quadratic.
-set enable_nestloop = off
-set enable_mergejoin = off
-set enable_sort = off
-set work_mem = '64MB'
-set jit = off
-as $tenantry$
-declare
-  _objective_ms double precision;
-begin
-  select queue.objective_wait_ms into _objective_ms from :schema.queue where queue.name = _queue;
-  return query
-  with part as materialized (
-    select row_number() over () as number, worker_window.*
-    from :schema.worker_window
-    where worker_window.queue = _queue and worker_window.window_at >= _since
-  ),
-  owner as materialized (
-    select part.number, owner.place, owner.tenant
-    from part cross join lateral unnest(part.tenants) with ordinality as owner (tenant, place)
-  ),
-  -- A number for each tenant: there may be a hundred times as many buckets as tenants, and numbers are summed up faster than by names.
-  known as materialized (
-    select distinct_owner.tenant, (row_number() over ())::integer as number
-    from (select distinct owner.tenant from owner) as distinct_owner
-  ),
-  numbered as materialized (
-    select owner.number, array_agg(known.number order by owner.place) as tenants
-    from owner
-    join known on known.tenant = owner.tenant
-    group by owner.number
-  ),
-  counted as materialized (
-    select count.tenant as number, sum(count.started)::bigint as started, sum(count.completed)::bigint as completed,
-           sum(count.failed)::bigint as failed, sum(count.busy_seconds::double precision) as busy_seconds
-    from part
-    join numbered on numbered.number = part.number
-    cross join lateral unnest(numbered.tenants, part.started, part.completed, part.failed, part.busy_seconds)
-      as count (tenant, started, completed, failed, busy_seconds)
-    group by count.tenant
-  ),
-  -- Both histograms of a tenant: those of its waits under twice its number, those of its runs under that and one. 128 is more than
-  -- there are buckets.
-  bucket as materialized (
-    select timed.place / 128 as histogram, timed.place % 128 as bucket, sum(timed.jobs)::integer as jobs
-    from (
-      select numbered.tenants[wait.place] * 256 + wait.bucket as place, wait.jobs
-      from part
-      join numbered on numbered.number = part.number
-      cross join lateral unnest(part.wait_places, part.wait_buckets, part.wait_jobs) as wait (place, bucket, jobs)
-      union all
-      select numbered.tenants[run.place] * 256 + 128 + run.bucket, run.jobs
-      from part
-      join numbered on numbered.number = part.number
-      cross join lateral unnest(part.run_places, part.run_buckets, part.run_jobs) as run (place, bucket, jobs)
-    ) as timed
-    group by timed.place
-  ),
-  ranked as (
-    select bucket.histogram,
-           -- The middle of the bucket on its scale: see src/numbers/histogram.ts.
-           case bucket.bucket when 0 then 1 else power(2, (bucket.bucket - 0.5::double precision) / 4) end as middle_ms,
-           sum(bucket.jobs) over (partition by bucket.histogram order by bucket.bucket) as upto,
-           sum(bucket.jobs) over (partition by bucket.histogram) as of
-    from bucket
-  ),
-  percentile as (
-    select ranked.histogram,
-           min(ranked.middle_ms) filter (where ranked.upto * 100 >= ranked.of * 50) as p50_ms,
-           min(ranked.middle_ms) filter (where ranked.upto * 100 >= ranked.of * 95) as p95_ms,
-           min(ranked.middle_ms) filter (where ranked.upto * 100 >= ranked.of * 99) as p99_ms
-    from ranked
-    group by ranked.histogram
-  ),
-  objective as materialized (
-    select known.tenant, known.number,
-           case when tenant.objective_wait_ms is not null then tenant.objective_wait_ms
-                when tenant_group.objective_wait_ms is not null then tenant_group.objective_wait_ms else _objective_ms end as wait_ms
-    from known
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = known.tenant
-    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
-  ),
-  reached as (
-    -- Of the bucket in which the objective lies, as much as lies below it, as if the times in it were spread evenly.
-    select objective.number,
-           sum(bucket.jobs * least(1, greatest(0, (objective.wait_ms - edge.from_ms) / (edge.to_ms - edge.from_ms)))) as within_objective
-    from objective
-    join bucket on bucket.histogram = objective.number * 2
-    cross join lateral (
-      select case bucket.bucket when 0 then 0 else power(2, (bucket.bucket - 1) / 4::double precision) end as from_ms,
-             power(2, bucket.bucket / 4::double precision) as to_ms
-    ) as edge
-    where objective.wait_ms is not null
-    group by objective.number
-  )
-  select objective.tenant, counted.started, counted.completed, counted.failed, counted.busy_seconds,
-         wait.p50_ms, wait.p95_ms, wait.p99_ms, run.p50_ms, run.p95_ms, run.p99_ms, reached.within_objective
-  from objective
-  join counted on counted.number = objective.number
-  left join percentile as wait on wait.histogram = objective.number * 2
-  left join percentile as run on run.histogram = objective.number * 2 + 1
-  left join reached on reached.number = objective.number;
-end $tenantry$;
-
--- Where the tenants of a queue stand in its ring. lag is how much service the tenant is ahead of the one that is next among the
--- ungrouped tenants, or among those of its group: so much they get before it is served again, in jobs (or seconds, in a queue
--- that charges time) of its own weight. Starved: it has a ready lane, and more than a second after that became ready or was last
--- served, a claim served another tenant of the same kind and parent whose turn began at a larger pass. No claim does that: see
--- docs/fairness.md. A turn takes at most 63 jobs, so such a turn began no lower than the pass it ended with, less 64 jobs: one more, since passes are
--- rounded. Where time is
--- charged, the correction of an estimate raises a pass as well, until the next claim: so there it is not a second but a minute, unless _grace says otherwise.
-create function :schema.standing_v1(_queue text, _grace interval default null) returns table (
-  tenant text, pass double precision, lag double precision, parked boolean, starved boolean
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set enable_nestloop = off
-set enable_mergejoin = off
-set work_mem = '64MB'
-set jit = off
-as $tenantry$
-declare
-  _charge text;
-begin
-  select queue.charge into _charge from :schema.queue where queue.name = _queue;
-  return query
-  with lane as materialized (
-    select ring.tenant, ring.kind, ring.grp, ring.pass, ring.ready, ring.parked_until is not null as parked,
-           ring.served_at, greatest(ring.entered_at, ring.served_at) as since, coalesce(tenant.weight, 1) as weight,
-           min(ring.pass) over (partition by ring.tenant)
-             - 64 * case _charge when 'time' then coalesce(ring.seconds, walk.seconds, 1) else 1 end / coalesce(tenant.weight, 1) as turn_began
-    from :schema.ring
-    left join :schema.tenant on tenant.queue = ring.queue and tenant.tenant = ring.tenant
-    left join :schema.walk on walk.queue = ring.queue and walk.kind = ring.kind
-    where ring.queue = _queue
-  ),
-  -- For each ready lane, when those were last served whose turns began beyond its pass.
-  compared as (
-    select point.tenant, point.is_lane, point.since,
-           max(point.served_at) over (
-             partition by point.grp, point.kind order by point.at desc, point.is_lane desc
-             rows between unbounded preceding and 1 preceding
-           ) as beyond_served_at
-    from (
-      select lane.tenant, lane.grp, lane.kind, lane.pass as at, true as is_lane, lane.since, null::timestamptz as served_at
-      from lane where lane.ready
-      union all
-      select lane.tenant, lane.grp, lane.kind, lane.turn_began, false, null, lane.served_at
-      from lane where lane.served_at is not null
-    ) as point
-  ),
-  passed_over as (
-    select distinct compared.tenant from compared
-    where compared.is_lane and compared.beyond_served_at > compared.since + coalesce(_grace, case _charge when 'time' then interval '1 minute' else interval '1 second' end)
-  ),
-  owner as (
-    select lane.tenant, lane.grp, lane.weight, bool_or(lane.parked) as parked, bool_or(lane.ready) as ready,
-           coalesce(max(lane.pass) filter (where lane.ready), max(lane.pass)) as pass
-    from lane
-    group by lane.tenant, lane.grp, lane.weight
-  )
-  select owner.tenant, owner.pass,
-         (owner.pass - min(owner.pass) filter (where owner.ready) over (partition by owner.grp)) * owner.weight,
-         owner.parked and not owner.ready, passed_over.tenant is not null
-  from owner
-  left join passed_over on passed_over.tenant = owner.tenant;
-end $tenantry$;
-
--- How many jobs of each tenant run: by way of the leases, whatever the planner believes of the jobs.
-create function :schema.running_v1(_queue text) returns table (tenant text, jobs bigint)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_nestloop = on
-set jit = off
-as $tenantry$
-begin
-  return query
-  select running_job.tenant, count(*) from :schema.running_job where running_job.queue = _queue group by running_job.tenant;
-end $tenantry$;
-
--- The tenants of a queue that have jobs, settings, or were served in the last _minutes full minutes and the current one. What waits is counted
--- up to about _budget jobs in all.
-create function :schema.tenants_v1(_queue text, _budget integer default 500000, _minutes integer default 5) returns table (
-  tenant text, grp text, weight double precision, paused boolean, parked boolean, concurrency integer, rate_per_second double precision,
-  available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint, oldest_seconds double precision,
-  pass double precision, pass_lag double precision, starved boolean, noisy boolean,
-  started bigint, completed bigint, failed bigint, busy_seconds double precision,
-  received_share double precision, entitled_share double precision,
-  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
-  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
-  objective_wait_ms double precision, objective_share double precision, objective_reached double precision, objective_met boolean
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set enable_nestloop = off
-set enable_mergejoin = off
-set work_mem = '64MB'
-set jit = off
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _settings :schema.queue;
-begin
-  if coalesce(_budget, 0) not between 1 and 100000000 then
-    raise exception 'expected the number of jobs to count to be from 1 to 100000000, got %', coalesce(_budget::text, 'null') using errcode = 'invalid_parameter_value';
-  end if;
-  if coalesce(_minutes, -1) not between 0 and 60 then
-    raise exception 'expected the minutes to be from 0 to 60, got %', coalesce(_minutes::text, 'null') using errcode = 'invalid_parameter_value';
-  end if;
-  select queue.* into _settings from :schema.queue where queue.name = _queue;
-  return query
-  with backlog as materialized (select * from :schema.backlog_v1(_queue, _budget)),
-  received as materialized (
-    select * from :schema.received_v1(_queue, date_trunc('minute', _now) - _minutes * interval '1 minute')
-  ),
-  standing as materialized (select * from :schema.standing_v1(_queue)),
-  running as materialized (select * from :schema.running_v1(_queue)),
-  own as materialized (select * from :schema.tenant where tenant.queue = _queue),
-  known as (
-    select backlog.tenant from backlog
-    union select received.tenant from received
-    union select running.tenant from running
-    union select own.tenant from own
-  ),
-  joined as materialized (
-    select known.tenant, own.grp, coalesce(own.weight, 1) as weight, coalesce(tenant_group.weight, 1) as group_weight,
-           own.paused_at is not null or _settings.paused_at is not null as paused, coalesce(standing.parked, false) as parked,
-           coalesce(own.concurrency, _settings.tenant_concurrency) as concurrency,
-           coalesce(own.rate_per_second, _settings.tenant_rate_per_second) as rate_per_second,
-           coalesce(backlog.available, 0) as available, coalesce(backlog.blocked, 0) as blocked, coalesce(backlog.scheduled, 0) as scheduled,
-           coalesce(backlog.capped, false) as capped, coalesce(running.jobs, 0) as running,
-           case when backlog.ready_at is not null then greatest(0, date_part('epoch', _now - backlog.ready_at)) end as oldest_seconds, backlog.overdue,
-           standing.pass, standing.lag, coalesce(standing.starved, false) as starved,
-           coalesce(received.started, 0) as started, coalesce(received.completed, 0) as completed, coalesce(received.failed, 0) as failed,
-           coalesce(received.busy_seconds, 0) as busy_seconds,
-           case _settings.charge when 'time' then coalesce(received.busy_seconds, 0) else coalesce(received.started, 0) end as service,
-           received.wait_p50_ms, received.wait_p95_ms, received.wait_p99_ms, received.run_p50_ms, received.run_p95_ms, received.run_p99_ms,
-           received.within_objective,
-           case when own.objective_wait_ms is not null then own.objective_wait_ms
-                when tenant_group.objective_wait_ms is not null then tenant_group.objective_wait_ms else _settings.objective_wait_ms end as objective_wait_ms,
-           case when own.objective_wait_ms is not null then own.objective_share
-                when tenant_group.objective_wait_ms is not null then tenant_group.objective_share else _settings.objective_share end as objective_share
-    from known
-    left join own on own.tenant = known.tenant
-    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = own.grp
-    left join backlog on backlog.tenant = known.tenant
-    left join running on running.tenant = known.tenant
-    left join received on received.tenant = known.tenant
-    left join standing on standing.tenant = known.tenant
-  ),
-  -- Those among whom the queue was shared: they were served, or wait and may be.
-  sharing as (
-    select joined.*,
-           joined.started > 0 or joined.busy_seconds > 0 or joined.running > 0
-             or joined.available > 0 and not joined.paused and not joined.parked as shares
-    from joined
-  ),
-  entitled as (
-    select sharing.*,
-           sum(sharing.weight) filter (where sharing.shares) over (partition by sharing.grp) as weight_in_group,
-           -- Each group once, by whichever of its tenants is counted first.
-           case when not sharing.shares then 0
-                when sharing.grp is null then sharing.weight
-                when row_number() over (partition by sharing.grp, sharing.shares order by sharing.tenant) = 1 then sharing.group_weight
-                else 0 end as weight_at_top
-    from sharing
-  ),
-  totals as (
-    select entitled.*, sum(entitled.weight_at_top) over () as all_weights, sum(entitled.service) over () as all_service,
-           sum(entitled.running) over () as all_running, sum(entitled.busy_seconds) over () as all_busy
-    from entitled
-  ),
-  judged as (
-    select totals.*,
-           case when totals.objective_wait_ms is null then null
-                when totals.paused and totals.started > 0 then totals.within_objective / totals.started
-                when totals.started + coalesce(totals.overdue, 0) > 0 and not totals.paused
-                  then coalesce(totals.within_objective, 0) / (totals.started + coalesce(totals.overdue, 0)) end as objective_reached
-    from totals
-  )
-  select judged.tenant, judged.grp, judged.weight, judged.paused, judged.parked, judged.concurrency, judged.rate_per_second,
-         judged.available, judged.blocked, judged.scheduled, judged.capped, judged.running,
-         judged.oldest_seconds,
-         judged.pass, judged.lag, judged.starved and not judged.paused,
-         judged.running >= 30 and judged.running > 0.1 * judged.all_running or judged.busy_seconds > 0.1 * judged.all_busy,
-         judged.started, judged.completed, judged.failed, judged.busy_seconds,
-         judged.service / nullif(judged.all_service, 0)::double precision,
-         case when not judged.shares then 0
-              when judged.grp is null then judged.weight / judged.all_weights
-              else judged.group_weight / judged.all_weights * judged.weight / judged.weight_in_group end,
-         judged.wait_p50_ms, judged.wait_p95_ms, judged.wait_p99_ms, judged.run_p50_ms, judged.run_p95_ms, judged.run_p99_ms,
-         judged.objective_wait_ms, judged.objective_share, judged.objective_reached, judged.objective_reached >= judged.objective_share
-  from judged;
-end $tenantry$;
-
-comment on function :schema.tenants_v1(text, integer, integer) is
-  'The tenants of a queue: what waits and runs, where they stand, what they got in the last full minutes and the current one, and whether they are starved, noisy, and meet their objective.';
-
--- The names of the queues that have jobs, settings or workers, or were served in the last hour.
-create function :schema.queue_names_v1() returns setof text
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $tenantry$
-begin
-  return query
-  -- From queue to queue along the indexes of the jobs.
-  with recursive available (name) as (
-    (select job.queue from :schema.job where job.state = 'available' order by job.queue limit 1)
-    union all
-    select next.queue from available cross join lateral (
-      select job.queue from :schema.job where job.state = 'available' and job.queue > available.name order by job.queue limit 1) as next
-  ),
-  scheduled (name) as (
-    (select job.queue from :schema.job where job.state = 'scheduled' order by job.queue limit 1)
-    union all
-    select next.queue from scheduled cross join lateral (
-      select job.queue from :schema.job where job.state = 'scheduled' and job.queue > scheduled.name order by job.queue limit 1) as next
-  ),
-  running (name) as (
-    (select lease.queue from :schema.lease order by lease.queue limit 1)
-    union all
-    select next.queue from running cross join lateral (
-      select lease.queue from :schema.lease where lease.queue > running.name order by lease.queue limit 1) as next
-  ),
-  configured (name) as (
-    (select tenant.queue from :schema.tenant order by tenant.queue limit 1)
-    union all
-    select next.queue from configured cross join lateral (
-      select tenant.queue from :schema.tenant where tenant.queue > configured.name order by tenant.queue limit 1) as next
-  ),
-  blocked (name) as (
-    (select job.queue from :schema.job where job.state = 'blocked' and job.attempt >= 0 order by job.queue limit 1)
-    union all
-    select next.queue from blocked cross join lateral (
-      select job.queue from :schema.job
-      where job.state = 'blocked' and job.attempt >= 0 and job.queue > blocked.name order by job.queue limit 1) as next
-  )
-  select available.name from available
-  union select scheduled.name from scheduled
-  union select running.name from running
-  union select blocked.name from blocked
-  union select queue.name from :schema.queue
-  union select configured.name from configured
-  union select unnest(worker.queues) from :schema.worker where worker.seen_at > clock_timestamp() - interval '1 minute'
-  union select distinct worker_window.queue from :schema.worker_window;
-end $tenantry$;
-
--- Jain's index of each of the last full minutes: 1 when all got what they were entitled to, 1/n when one of n got everything. Only
--- among tenants that had work and might be served throughout, for nobody can get more than it asks for: those whose next job was
--- due before the minute began and waits still. Null while there are fewer than two of them, or when none of them was served.
-create function :schema.fairness_v1(_queue text, _minutes integer default 5) returns table (
-  window_at timestamptz, tenants bigint, jain double precision
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set enable_nestloop = off
-set enable_mergejoin = off
-set jit = off
-as $tenantry$
-declare
-  _now timestamptz := clock_timestamp();
-  _settings :schema.queue;
-begin
-  select queue.* into _settings from :schema.queue where queue.name = _queue;
-  return query
-  with since as materialized (
-    select lane.tenant, min(lane.waiting_at) as waiting_at
-    from :schema.waiting_lanes_v1(_queue) as lane
-    where lane.waiting_at is not null and lane.state = 'available' and _settings.paused_at is null
-    group by lane.tenant
-  ),
-  standing as materialized (select ring.tenant from :schema.ring where ring.queue = _queue group by ring.tenant having bool_and(ring.parked_until is not null)),
-  minute as (
-    select start.at from generate_series(
-      date_trunc('minute', _now) - _minutes * interval '1 minute', date_trunc('minute', _now) - interval '1 minute', interval '1 minute') as start (at)
-  ),
-  received as materialized (
-    select tenant_window.window_at, tenant_window.tenant,
-           case _settings.charge when 'time' then tenant_window.busy_seconds else tenant_window.started end::double precision as service
-    from :schema.tenant_window
-    where tenant_window.queue = _queue and tenant_window.window_at >= date_trunc('minute', _now) - _minutes * interval '1 minute'
-  ),
-  backlogged as (
-    select minute.at, since.tenant, tenant.grp, coalesce(tenant.weight, 1) as weight, coalesce(tenant_group.weight, 1) as group_weight
-    from minute
-    join since on since.waiting_at <= minute.at
-    left join :schema.tenant on tenant.queue = _queue and tenant.tenant = since.tenant
-    left join :schema.tenant_group on tenant_group.queue = _queue and tenant_group.name = tenant.grp
-    where tenant.paused_at is null and not exists (select from standing where standing.tenant = since.tenant)
-  ),
-  entitled as (
-    select backlogged.at, backlogged.tenant,
-           case when backlogged.grp is null then backlogged.weight
-                else backlogged.group_weight * backlogged.weight / sum(backlogged.weight) over (partition by backlogged.at, backlogged.grp) end as weight
-    from backlogged
-  ),
-  satisfied as (
-    select entitled.at, coalesce(received.service, 0) / entitled.weight as service
-    from entitled
-    left join received on received.window_at = entitled.at and received.tenant = entitled.tenant
-  )
-  select minute.at, count(satisfied.service),
-         case when count(satisfied.service) > 1
-              then power(sum(satisfied.service), 2) / nullif(count(satisfied.service) * sum(power(satisfied.service, 2)), 0) end::double precision
-  from minute
-  left join satisfied on satisfied.at = minute.at
-  group by minute.at
-  order by minute.at;
-end $tenantry$;
-
-comment on function :schema.fairness_v1(text, integer) is 'Jain''s index of what backlogged tenants received over what they were entitled to, in each of the last full minutes.';
-
--- One row for each queue, or that of one. The counts are those of tenants_v1, added up.
-create function :schema.queues_v1(_queue text default null, _budget integer default 500000, _minutes integer default 5) returns table (
-  queue text, strategy text, charge text, paused boolean, workers bigint, slots bigint,
-  tenants bigint, waiting_tenants bigint, available bigint, blocked bigint, scheduled bigint, capped boolean, running bigint,
-  oldest_seconds double precision, started bigint, completed bigint, failed bigint, busy_seconds double precision,
-  wait_p50_ms double precision, wait_p95_ms double precision, wait_p99_ms double precision,
-  run_p50_ms double precision, run_p95_ms double precision, run_p99_ms double precision,
-  starved bigint, noisy bigint, objectives_met bigint, objectives_missed bigint, jain double precision
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $tenantry$
-declare
-  _since timestamptz := date_trunc('minute', clock_timestamp()) - _minutes * interval '1 minute';
-begin
-  return query
-  select known.name, coalesce(settings.strategy, 'fair'), coalesce(settings.charge, 'jobs'), settings.paused_at is not null,
-         present.workers, present.slots, counted.tenants, counted.waiting_tenants, counted.available, counted.blocked, counted.scheduled,
-         counted.capped, counted.running, counted.oldest_seconds, counted.started, counted.completed, counted.failed, counted.busy_seconds,
-         timed.wait_p50_ms, timed.wait_p95_ms, timed.wait_p99_ms, timed.run_p50_ms, timed.run_p95_ms, timed.run_p99_ms,
-         counted.starved, counted.noisy, counted.met, counted.missed, shared.jain
-  from :schema.queue_names_v1() as known (name)
-  left join :schema.queue as settings on settings.name = known.name
-  cross join lateral (
-    select count(*) as workers, coalesce(sum(worker.slots), 0)::bigint as slots from :schema.worker
-    where known.name = any (worker.queues) and worker.seen_at > clock_timestamp() - interval '1 minute'
-  ) as present
-  cross join lateral (
-    select count(*) as tenants, count(*) filter (where each.available + each.blocked > 0) as waiting_tenants,
-           coalesce(sum(each.available), 0)::bigint as available, coalesce(sum(each.blocked), 0)::bigint as blocked,
-           coalesce(sum(each.scheduled), 0)::bigint as scheduled, coalesce(bool_or(each.capped), false) as capped,
-           coalesce(sum(each.running), 0)::bigint as running, max(each.oldest_seconds) as oldest_seconds,
-           coalesce(sum(each.started), 0)::bigint as started, coalesce(sum(each.completed), 0)::bigint as completed,
-           coalesce(sum(each.failed), 0)::bigint as failed, coalesce(sum(each.busy_seconds), 0) as busy_seconds,
-           count(*) filter (where each.starved) as starved, count(*) filter (where each.noisy) as noisy,
-           count(*) filter (where each.objective_met) as met, count(*) filter (where not each.objective_met) as missed
-    from :schema.tenants_v1(known.name, _budget, _minutes) as each
-  ) as counted
-  cross join lateral (
-    select min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.50 * ranked.of) as wait_p50_ms,
-           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.95 * ranked.of) as wait_p95_ms,
-           min(ranked.middle_ms) filter (where ranked.measure = 'wait' and ranked.upto >= 0.99 * ranked.of) as wait_p99_ms,
-           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.50 * ranked.of) as run_p50_ms,
-           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.95 * ranked.of) as run_p95_ms,
-           min(ranked.middle_ms) filter (where ranked.measure = 'run' and ranked.upto >= 0.99 * ranked.of) as run_p99_ms
-    from (
-      select bucket.measure,
-             case bucket.bucket when 0 then 1 else power(2, (bucket.bucket - 0.5) / 4.0::double precision) end as middle_ms,
-             sum(sum(bucket.jobs)) over (partition by bucket.measure order by bucket.bucket) as upto,
-             sum(sum(bucket.jobs)) over (partition by bucket.measure) as of
-      from :schema.worker_window
-      cross join lateral (
-        select 'wait' as measure, wait.bucket, wait.jobs from unnest(worker_window.wait_buckets, worker_window.wait_jobs) as wait (bucket, jobs)
-        union all
-        select 'run', run.bucket, run.jobs from unnest(worker_window.run_buckets, worker_window.run_jobs) as run (bucket, jobs)
-      ) as bucket
-      where worker_window.queue = known.name and worker_window.window_at >= _since
-      group by bucket.measure, bucket.bucket
-    ) as ranked
-  ) as timed
-  left join lateral (
-    select each.jain from :schema.fairness_v1(known.name, 1) as each
-  ) as shared on true
-  where _queue is null or known.name = _queue
-  order by known.name;
-end $tenantry$;
-
-comment on function :schema.queues_v1(text, integer, integer) is 'The queues: what waits and runs in each, its workers, and what it did in the last full minutes and the current one. jain is that of the last full minute.';
-
-create view :schema.tenant_overview as
-select known.name as queue, each.tenant, each.grp, each.weight, each.paused, each.parked, each.concurrency, each.rate_per_second,
-       coalesce(waiting.available, 0) as available, coalesce(waiting.blocked, 0) as blocked, coalesce(waiting.scheduled, 0) as scheduled,
-       coalesce(waiting.running, 0) as running,
-       case when waiting.oldest_at is not null then greatest(0, date_part('epoch', clock_timestamp() - waiting.oldest_at)) end as oldest_seconds,
-       each.pass, each.pass_lag, each.starved, each.noisy, each.started, each.completed, each.failed, each.busy_seconds,
-       each.received_share, each.entitled_share, each.wait_p50_ms, each.wait_p95_ms, each.wait_p99_ms,
-       each.run_p50_ms, each.run_p95_ms, each.run_p99_ms,
-       each.objective_wait_ms, each.objective_share, each.objective_reached, each.objective_met
-from :schema.queue_names_v1() as known (name)
-cross join lateral :schema.tenants_v1(known.name) as each
-left join (
-  select job.queue, job.tenant,
-         count(*) filter (where job.state = 'available') as available, count(*) filter (where job.state = 'blocked') as blocked,
-         count(*) filter (where job.state = 'scheduled') as scheduled, count(*) filter (where job.state = 'running') as running,
-         min(job.run_at) filter (where job.state = 'available' or job.state = 'scheduled' and job.run_at <= clock_timestamp()) as oldest_at
-  from :schema.job
-  group by job.queue, job.tenant
-) as waiting on waiting.queue = known.name and waiting.tenant = each.tenant;
-
-comment on view :schema.tenant_overview is 'The tenants of all queues as tenants_v1 shows them, with every job counted: that reads all jobs.';
-` },
 ]
 
 /** Named queries. `:schema` stands for the quoted schema name. */
@@ -6698,6 +6702,37 @@ from (values (coalesce($3::timestamptz, pg_catalog.clock_timestamp()))) as momen
            select from :schema.ring where ring.queue = $1 and ring.tenant = signal.tenant and ring.kind = signal.kind
          )
          group by signal.tenant, signal.kind)
+        union all
+        -- Kinds that no claim has asked for yet have neither ring nor signals: one probe for each of their tenants.
+        (with recursive waiting_kind as (
+           (select job.kind from :schema.job where job.queue = $1 and job.state = 'available' order by job.kind limit 1)
+           union all
+           select (
+             select job.kind from :schema.job
+             where job.queue = $1 and job.state = 'available' and job.kind > waiting_kind.kind
+             order by job.kind limit 1
+           )
+           from waiting_kind where waiting_kind.kind is not null
+         ),
+         hop as (
+           select waiting_kind.kind, '' collate "C" as tenant
+           from waiting_kind
+           where waiting_kind.kind is not null and not exists (
+             select from :schema.walk where walk.queue = $1 and walk.kind = waiting_kind.kind
+           )
+           union all
+           select hop.kind, (
+             select job.tenant from :schema.job
+             where job.queue = $1 and job.state = 'available' and job.kind = hop.kind and job.tenant > hop.tenant
+             order by job.tenant limit 1
+           )
+           from hop where hop.tenant is not null
+         )
+         select hop.tenant, hop.kind from hop
+         where hop.tenant > '' and not exists (
+           select from :schema.signal where signal.queue = $1 and signal.kind = hop.kind and signal.tenant = hop.tenant
+         )
+         limit 5000)
       ) as lane
       cross join lateral (
         select job.id, job.key, job.state::text as state, job.order_at

@@ -11,7 +11,7 @@
 --             the pass. Claims of one queue run one after the other, under the queue's lock (an advisory one). It is the first
 --             thing that a claim waits for, while it holds nothing, and nobody else writes the ring: so there is no deadlock and
 --             no falsely empty claim.
--- Discovery.  See 0004_discovery.sql: before the ring is used it is brought up to date, and before a claim reports that there is
+-- Discovery.  See 0010_discovery.sql: before the ring is used it is brought up to date, and before a claim reports that there is
 --             less than was asked for it walks all the way round.
 -- Kinds.      A worker may know only some kinds. Readiness is therefore kept for each lane, and a claim reads and writes nothing
 --             of other kinds. Nor does service of other kinds count: pools for different kinds are servers of their own, and a

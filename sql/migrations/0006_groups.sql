@@ -7,6 +7,45 @@
 --             by passes that count only among them.
 -- Invariant.  (G1) When a claim commits, a node is ready exactly if its group has a ready lane of its kind.
 
+-- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
+-- without one: where those that wait begin; or else, where the service of the past ended. What waits in another kind that has a limit
+-- or is paused does not count: it stands still while the others are served, and whoever began there would have credit.
+create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
+language plpgsql
+as $tenantry$
+declare
+  _floor double precision;
+  -- What is of a kind that the claim does not ask for is measured against its own.
+  _measured text[] := case when _kind = any (_kinds) then _kinds else array[_kind] end;
+begin
+  select min(head.pass) into _floor
+  from unnest(_measured) as wanted (kind)
+  cross join lateral (
+    (select ring.pass from :schema.ring
+     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
+     order by ring.pass limit 1)
+    union all
+    (select node.pass from :schema.group_ring as node
+     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
+     order by node.pass limit 1)
+  ) as head
+  where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
+  if _floor is null then
+    select max(tail.pass) into _floor
+    from unnest(_measured) as wanted (kind)
+    cross join lateral (
+      (select ring.pass from :schema.ring
+       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
+       order by ring.pass desc limit 1)
+      union all
+      (select node.pass from :schema.group_ring as node
+       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
+       order by node.pass desc limit 1)
+    ) as tail;
+  end if;
+  return coalesce(_floor, 0);
+end $tenantry$;
+
 -- Makes the nodes of these groups ready or not, as their lanes are. One that becomes ready starts where those that wait begin.
 create function :schema.refresh_groups_v1(_queue text, _kinds text[], _groups text[]) returns void
 language plpgsql

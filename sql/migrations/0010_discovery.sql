@@ -119,45 +119,6 @@ begin
   end loop;
 end $tenantry$;
 
--- Virtual time for a lane or node of _kind that becomes ready, among the lanes of a group or, for '', among the groups and the tenants
--- without one: where those that wait begin; or else, where the service of the past ended. What waits in another kind that has a limit
--- or is paused does not count: it stands still while the others are served, and whoever began there would have credit.
-create function :schema.floor_v1(_queue text, _grp text, _kind text, _kinds text[]) returns double precision
-language plpgsql
-as $tenantry$
-declare
-  _floor double precision;
-  -- What is of a kind that the claim does not ask for is measured against its own.
-  _measured text[] := case when _kind = any (_kinds) then _kinds else array[_kind] end;
-begin
-  select min(head.pass) into _floor
-  from unnest(_measured) as wanted (kind)
-  cross join lateral (
-    (select ring.pass from :schema.ring
-     where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and ring.ready
-     order by ring.pass limit 1)
-    union all
-    (select node.pass from :schema.group_ring as node
-     where _grp = '' and node.queue = _queue and node.kind = wanted.kind and node.ready
-     order by node.pass limit 1)
-  ) as head
-  where wanted.kind = _kind or not exists (select from :schema.kind where kind.queue = _queue and kind.kind = wanted.kind);
-  if _floor is null then
-    select max(tail.pass) into _floor
-    from unnest(_measured) as wanted (kind)
-    cross join lateral (
-      (select ring.pass from :schema.ring
-       where ring.queue = _queue and ring.grp = _grp and ring.kind = wanted.kind and not ring.ready and ring.parked_until is null
-       order by ring.pass desc limit 1)
-      union all
-      (select node.pass from :schema.group_ring as node
-       where _grp = '' and node.queue = _queue and node.kind = wanted.kind and not node.ready
-       order by node.pass desc limit 1)
-    ) as tail;
-  end if;
-  return coalesce(_floor, 0);
-end $tenantry$;
-
 -- Makes lanes ready, to be looked through from where something was seen, if that is before the place they were taken to. One that
 -- is parked stays so. _kinds are those of the claim, over which a busy period is measured.
 create function :schema.enter_ring_v1(
@@ -317,4 +278,71 @@ begin
     perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
   end if;
   return cardinality(_lane_kinds);
+end $tenantry$;
+
+-- Folds the notices for claims of the kinds into the ring, those for all kinds first, for among them are changes of settings: 256 at
+-- a time, and up to 2,048, or a limit that was lowered would act later than at the next claim where more than that happens between
+-- two. In a queue that is not fair only those of keys mean anything.
+create function :schema.fold_notices_v1(_queue text, _kinds text[]) returns void
+language plpgsql
+as $tenantry$
+declare
+  _tenants text[];
+  _lifted text[];
+  _keys text[];
+  _measured boolean;
+  _folded integer;
+  _lane_tenants text[];
+  _lane_kinds text[];
+  _jobs integer[];
+  _seconds double precision[];
+  _surpluses double precision[];
+begin
+  for _round in 1..8 loop
+    with folded as (
+      delete from :schema.notice
+      where notice.ctid = any (array(
+        select head.ctid
+        from unnest(''::text || _kinds) as wanted (kind)
+        cross join lateral (
+          select oldest.ctid from :schema.notice as oldest
+          where oldest.queue = _queue and oldest.kind = wanted.kind
+          order by oldest.id
+          limit 256
+        ) as head
+        limit 256
+      ))
+      returning notice.*
+    ),
+    measured as (
+      select folded.tenant, folded.kind, sum(folded.jobs)::integer as jobs, sum(folded.seconds) as seconds, sum(folded.surplus) as surplus
+      from folded
+      where folded.jobs is not null
+      group by folded.tenant, folded.kind
+    )
+    select array(select distinct folded.tenant from folded where folded.jobs is null and folded.kind = '' and folded.tenant is not null),
+           array(select distinct folded.kind from folded where folded.jobs is null and folded.kind <> ''),
+           array(select distinct folded.key from folded where folded.key is not null),
+           (select count(*) from folded),
+           exists (select from measured),
+           array(select measured.tenant from measured order by measured.tenant, measured.kind),
+           array(select measured.kind from measured order by measured.tenant, measured.kind),
+           array(select measured.jobs from measured order by measured.tenant, measured.kind),
+           array(select measured.seconds from measured order by measured.tenant, measured.kind),
+           array(select measured.surplus from measured order by measured.tenant, measured.kind)
+    into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
+    if _measured then
+      perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
+    end if;
+    if cardinality(_lifted) > 0 then
+      perform :schema.lift_v1(_queue, _kinds, _lifted);
+    end if;
+    if cardinality(_tenants) > 0 then
+      perform :schema.unpark_v1(_queue, _kinds, _tenants);
+    end if;
+    if cardinality(_keys) > 0 then
+      perform :schema.admit_v1(_queue, _keys);
+    end if;
+    exit when _folded < 256;
+  end loop;
 end $tenantry$;

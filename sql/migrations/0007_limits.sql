@@ -1,11 +1,11 @@
 -- breaking: no
--- Limits on what runs at once, rates, and pauses, of queues, kinds and tenants. (Of keys: 0013_keys.sql.)
+-- Limits on what runs at once, rates, and pauses, of queues, kinds and tenants. (Of keys: 0008_keys.sql.)
 --
 -- Problem.    Exact limits while many workers claim, without a counter that could leak; and a tenant at its limit must cost a
 --             claim nothing, however large its backlog and however many such tenants there are.
--- Naive.      Count in the statement that claims: it does not see the other worker's uncommitted claim (DESIGN: a limit of 2 ran 4).
+-- Naive.      Count in the statement that claims: it does not see the other worker's uncommitted claim (a limit of 2 ran 4).
 --             Or pass over the jobs of such tenants, and read their backlogs at every claim.
--- Here.       What runs is counted from an index, in a statement that starts once the queue's lock is held. A kind or queue without
+-- Here.       What runs is counted, by way of the leases, in a statement that starts once the queue's lock is held. A kind or queue without
 --             room is left out of the claim; a tenant without room is parked: its lanes leave the order of the ring until a notice
 --             says that a slot is free or a setting has changed, or until it has a token again.
 -- Rates.      A token bucket as one time stamp (the generic cell rate algorithm, ITU-T I.371): the bucket lacks

@@ -8,9 +8,6 @@
 -- transaction after another; a queue's row is locked against a change of its strategy for as long as something that needs
 -- the strategy is being set.
 
--- A table lookup for each enqueue into a queue with settings must not become one for each of its tenants.
-create index tenant_with_quota on :schema.tenant (queue) where quota is not null;
-
 -- Refuses what is not a number within bounds, or null where that is an answer.
 create function :schema.setting_number_v1(
   _name text, _value jsonb, _least numeric, _most numeric, _whole boolean default false, _needed boolean default false
