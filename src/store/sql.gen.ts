@@ -2629,7 +2629,9 @@ begin
         order by ring.pass, ring.tenant
         limit _turns
       ) as lane;
-      if cardinality(_tenants) = 1 or cardinality(_tenants) = _turns and _passes[_turns] - _passes[1] < _per_lane then
+      -- Where the second turn of the first would begin as the first one of the last does, the name decides.
+      if cardinality(_tenants) = 1 or (cardinality(_tenants) = _turns and (_passes[_turns] - _passes[1] < _per_lane
+          or _passes[_turns] - _passes[1] = _per_lane and _tenants[1] > _tenants[_turns] collate "C")) then
         _weights := array_fill(1::double precision, array[cardinality(_tenants)]);
         _shares := array_fill(case cardinality(_tenants) when 1 then _count - _claimed else _per_lane end, array[cardinality(_tenants)]);
         _lane_tenants := _tenants;

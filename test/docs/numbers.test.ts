@@ -5,7 +5,7 @@ import { WORKER_DEFAULTS } from '../../src/worker/options.js'
 import { textOf } from './markdown.js'
 
 const sql = (name: string) => textOf(`sql/migrations/${name}.sql`)
-const fair = `${sql('0004_discovery')}\n${sql('0005_claim_fair')}`
+const fair = `${sql('0010_discovery')}\n${sql('0011_claim_fair')}`
 const store = textOf('src/store/pg-store.ts')
 
 /** What stands in the code, where, and the words in which the documents say it. */
@@ -31,7 +31,7 @@ const NUMBERS: readonly (readonly [string, string, RegExp, string, (found: strin
   ],
   [
     'the lock timeout',
-    sql('0008_claim'),
+    sql('0014_claim'),
     /lock_timeout = '(\d+)s'/,
     'docs/operations.md',
     (n) => `at most ${n} s for any lock`,
@@ -60,7 +60,7 @@ const NUMBERS: readonly (readonly [string, string, RegExp, string, (found: strin
   ],
   [
     'the attempts of a job',
-    sql('0003_enqueue'),
+    sql('0005_enqueue'),
     /'max_attempts'\)::\w+, (\d+)/,
     'docs/lifecycle.md',
     (n) => `\`maxAttempts\` is ${n}`,
@@ -74,10 +74,10 @@ test.each(NUMBERS)('%s is told as it is', (_, code, pattern, page, words) => {
 })
 
 test('the bounds that stand in the SQL too are the same there', () => {
-  const all = [sql('0008_claim'), sql('0009_lease'), sql('0010_settle')].join('\n')
+  const all = [sql('0014_claim'), sql('0015_lease'), sql('0016_settle')].join('\n')
   const waits = [...all.matchAll(/set lock_timeout = '(\d+)s'/g)].map(([, seconds]) => Number(seconds) * 1_000)
   expect(new Set(waits)).toEqual(new Set([LOCK_TIMEOUT_MS]))
-  expect(sql('0009_lease')).toContain(`>= ${ERRORS_KEPT} then`)
+  expect(sql('0015_lease')).toContain(`>= ${ERRORS_KEPT} then`)
 })
 
 test('the defaults of workers and of the back-off are told as they are', () => {
