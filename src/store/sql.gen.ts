@@ -2465,6 +2465,49 @@ begin
   );
 end $tenantry$;
 
+-- Takes those of the next lanes that have no jobs out of the order of the ring: of up to _lanes of each kind, among the tenants
+-- without a group, and in each of the next 16 groups.
+create function :schema.spend_ahead_v1(_queue text, _kinds text[], _lanes integer) returns void
+language plpgsql
+as $tenantry$
+declare
+  _groups text[];
+begin
+  _groups := array(
+    select distinct node.grp
+    from unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select group_ring.grp from :schema.group_ring
+      where group_ring.queue = _queue and group_ring.kind = wanted.kind and group_ring.ready
+      order by group_ring.pass, group_ring.grp
+      limit 16
+    ) as node
+  );
+  update :schema.ring
+  set ready = false
+  where ring.ctid = any (array(
+    select lane.ctid
+    from unnest(''::text || _groups) as parent (grp)
+    cross join unnest(_kinds) as wanted (kind)
+    cross join lateral (
+      select next.ctid, next.tenant, next.head_at, next.head_id from :schema.ring as next
+      where next.queue = _queue and next.grp = parent.grp and next.kind = wanted.kind and next.ready
+      order by next.pass, next.tenant
+      limit _lanes
+    ) as lane
+    where (
+      select job.id from :schema.job
+      where job.queue = _queue and job.kind = wanted.kind and job.tenant = lane.tenant and job.state = 'available'
+        and (job.order_at, job.id) >= (lane.head_at, lane.head_id)
+      order by job.order_at, job.id
+      limit 1
+    ) is null
+  ));
+  if cardinality(_groups) > 0 then
+    perform :schema.refresh_groups_v1(_queue, _kinds, _groups);
+  end if;
+end $tenantry$;
+
 -- Claims up to _count jobs of the kinds, least served tenants first. Called by claim_v1, which sets up the session.
 create function :schema.claim_fair_v1(
   _queue text, _lease_id uuid, _worker_id text, _kinds text[], _count integer, _lease_ms double precision
@@ -2480,8 +2523,9 @@ declare
   _claimed integer := 0;
   _turns integer;
   _walked_round boolean := false;
-  -- Rounds on end that found tenants without room.
+  -- Rounds on end that found tenants without room, and rounds on end that found nothing to take.
   _parkings integer := 0;
+  _vain integer := 0;
   -- Whether lanes gave less than their quotas, so that they are looked for once more, now for as many jobs as each gave.
   _looked_again boolean := false;
   _per_lane integer := _quantum;
@@ -2801,6 +2845,12 @@ begin
     end if;
     exit when _open is null;
 
+    -- Now and then a lane is found empty. Where round after round brings nothing, many are, because their jobs were cancelled, purged or
+    -- moved, say: then they are found by the hundred, or the claim would take many seconds.
+    _vain := case when _taken = 0 then _vain + 1 else 0 end;
+    if _vain > 8 then
+      perform :schema.spend_ahead_v1(_queue, _open, (64 * 2 ^ least(4, _vain - 9))::integer);
+    end if;
     -- Where lanes are shallow, look at more of them for less from each.
     if _claimed < _count then
       _per_lane := least(_per_lane, greatest(1, _taken / cardinality(_lane_tenants)));
