@@ -70,18 +70,23 @@ declare
   _now timestamptz := clock_timestamp();
   _woken text[];
 begin
-  with ended as (
-    select given.*, date_part('epoch', _now - given.claimed_at) as seconds, queue.limited and queue.strategy = 'fair' as limited, queue.tenant_concurrency is not null as all_limited,
-           coalesce(queue.charge = 'time', false) as timed
-    from unnest(_ended) as given
-    left join :schema.queue on queue.name = given.queue
+  with ended as materialized (
+    select given.*, date_part('epoch', _now - given.claimed_at) as seconds from unnest(_ended) as given
+  ),
+  -- Looked up once for each queue, and each of its tenants.
+  setting as materialized (
+    select queue.name, queue.limited, queue.limited and queue.strategy = 'fair' as parks, queue.tenant_concurrency is not null as all_limited,
+           queue.charge = 'time' as timed
+    from (select distinct ended.queue from ended) as own
+    join :schema.queue on queue.name = own.queue
   ),
   noticed as (
     insert into :schema.notice (queue, kind, tenant, key, jobs, seconds, surplus)
-    select distinct ended.queue, '', ended.tenant, null::text, null::integer, null::double precision, null::double precision
-    from ended
-    where ended.limited and (ended.all_limited or exists (
-      select from :schema.tenant where tenant.queue = ended.queue and tenant.tenant = ended.tenant and tenant.concurrency is not null
+    select own.queue, '', own.tenant, null::text, null::integer, null::double precision, null::double precision
+    from (select distinct ended.queue, ended.tenant from ended) as own
+    join setting on setting.name = own.queue
+    where setting.parks and (setting.all_limited or exists (
+      select from :schema.tenant where tenant.queue = own.queue and tenant.tenant = own.tenant and tenant.concurrency is not null
     ))
     union all
     select distinct ended.queue, '', null, ended.key, null::integer, null::double precision, null::double precision
@@ -89,14 +94,13 @@ begin
     union all
     select ended.queue, ended.kind, ended.tenant, null, count(*), sum(ended.seconds), sum(ended.seconds - ended.charged)
     from ended
-    where ended.timed and ended.charged is not null
+    join setting on setting.name = ended.queue
+    where setting.timed and ended.charged is not null
     group by ended.queue, ended.kind, ended.tenant
   )
-  select array_agg(distinct ended.queue) into _woken
-  from ended
-  left join :schema.queue on queue.name = ended.queue
-  where queue.limited or ended.key is not null;
-  if _woken is not null then
+  select array(select setting.name from setting where setting.limited union select ended.queue from ended where ended.key is not null)
+  into _woken;
+  if cardinality(_woken) > 0 then
     perform :schema.wake_v1(_woken);
   end if;
 end $tenantry$;

@@ -44,7 +44,8 @@ begin
     select given.key, coalesce(own.concurrency, _settings.key_concurrency, 1) as slots, used.full_at,
            :schema.tokens_v1(used.full_at, _now, coalesce(own.rate_per_second, _settings.key_rate_per_second),
              coalesce(own.burst, _settings.key_burst)) as tokens,
-           :schema.empty_at_v1(_now, coalesce(own.rate_per_second, _settings.key_rate_per_second), coalesce(own.burst, _settings.key_burst)) as empty_at
+           -- By the clock: this statement may have waited for the lock, and a bucket that was emptied meanwhile is not overdrawn.
+           :schema.empty_at_v1(clock_timestamp(), coalesce(own.rate_per_second, _settings.key_rate_per_second), coalesce(own.burst, _settings.key_burst)) as empty_at
     from unnest(_keys) as given (key)
     -- One probe for each: joined, all keys of the queue may be read instead.
     left join lateral (

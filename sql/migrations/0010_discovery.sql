@@ -267,7 +267,8 @@ begin
 
     insert into :schema.walk as walk (queue, kind, tenant, walk_at, rest_until)
     values (_queue, _kind, case when _came_round then '' else _stopped_at end,
-      case when _came_round then clock_timestamp() + interval '250 milliseconds' else '-infinity' end,
+      -- Under load it goes on a hundred times a second and not at every claim: that is most of what it costs.
+      clock_timestamp() + case when _came_round then interval '250 milliseconds' else interval '10 milliseconds' end,
       -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
       case when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds' else '-infinity' end)
     on conflict (queue, kind) do update
