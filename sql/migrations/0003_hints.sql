@@ -71,7 +71,7 @@ declare
   _woken text[];
 begin
   with ended as materialized (
-    select given.*, date_part('epoch', _now - given.claimed_at) as seconds from unnest(_ended) as given
+    select given.*, greatest(0, date_part('epoch', _now - given.claimed_at)) as seconds from unnest(_ended) as given
   ),
   -- Looked up once for each queue, and each of its tenants.
   setting as materialized (

@@ -163,13 +163,27 @@ begin
 end $tenantry$;
 
 -- Begins anew with kinds that have no walk: nobody has asked for them before, or the unlogged tables were lost, or the strategy or the
--- charge was changed. What the ring still holds of them was counted in another coin.
+-- charge was changed. What the ring still holds of them was counted in another coin, and so were the charges of the jobs that run and
+-- what was measured: corrected by them, a tenant would be ahead or behind by what it was never charged.
 create function :schema.begin_v1(_queue text, _kinds text[], _begun text[]) returns void
 language plpgsql
 as $tenantry$
 begin
   delete from :schema.ring where ring.queue = _queue and ring.kind = any (_begun);
   delete from :schema.group_ring as node where node.queue = _queue and node.kind = any (_begun);
+  delete from :schema.notice where notice.queue = _queue and notice.kind = any (_begun);
+  update :schema.job set charged = null
+  where job.ctid = any (array(
+    select running.ctid
+    from :schema.lease
+    cross join lateral (
+      select own.ctid from :schema.job as own
+      where own.lease_id = lease.id and own.state = 'running' and own.charged is not null and own.kind = any (_begun)
+      -- One that is being settled at this moment has told already.
+      for no key update skip locked
+    ) as running
+    where lease.queue = _queue
+  ));
   perform :schema.walk_v1(_queue, _kinds, _begun, 5000, true);
 end $tenantry$;
 
@@ -332,7 +346,8 @@ begin
            array(select measured.seconds from measured order by measured.tenant, measured.kind),
            array(select measured.surplus from measured order by measured.tenant, measured.kind)
     into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
-    if _measured then
+    -- Not what a settling tells that began before the charge was changed.
+    if _measured and (select queue.charge = 'time' from :schema.queue where queue.name = _queue) then
       perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
     end if;
     if cardinality(_lifted) > 0 then

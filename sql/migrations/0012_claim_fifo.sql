@@ -63,7 +63,7 @@ declare
   _claimed integer;
 begin
   update :schema.job
-  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now, charged = null
   where job.ctid = any (array(
     select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)

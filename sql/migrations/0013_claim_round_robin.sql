@@ -79,7 +79,7 @@ begin
     end if;
 
     update :schema.job
-    set state = 'running', attempt = attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+    set state = 'running', attempt = attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp(), charged = null
     where job.id = _id;
     update :schema.tenant_schedule as schedule set last_served_at = clock_timestamp()
     where schedule.queue = _queue and schedule.tenant = _tenant;

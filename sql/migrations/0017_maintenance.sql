@@ -2,7 +2,7 @@
 -- Chores that any worker may run at any time.
 
 -- Forgets idle lanes, but none that is parked, which has jobs: those whose pass is not above where a lane that comes back would start
--- anyway. At most _limit a call,
+-- anyway. Where time is charged, none whose tenant runs a job, for when that ends its pass may rise. At most _limit a call,
 -- queue by queue under its lock, or not at all when the queue is busy. Also forgets workers that listen no more: they come back
 -- with their next claim.
 create function :schema.prune_ring_v1(_limit integer) returns integer
@@ -20,11 +20,20 @@ declare
   _kind text;
   _floor double precision;
   _batch integer;
+  _running text[];
   _forgotten integer := 0;
 begin
   delete from :schema.waiter where waiter.seen_at < clock_timestamp() - interval '5 minutes';
   for _queue in select distinct walk.queue from :schema.walk loop
     continue when not pg_try_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+    _running := '{}';
+    if exists (select from :schema.queue where queue.name = _queue and queue.charge = 'time') then
+      _running := array(
+        select job.tenant from :schema.running_job as job where job.queue = _queue
+        union
+        select notice.tenant from :schema.notice where notice.queue = _queue and notice.jobs is not null
+      );
+    end if;
     for _kind in select walk.kind from :schema.walk where walk.queue = _queue loop
       -- The highest idle pass stays: it is where a new busy period begins.
       select coalesce(
@@ -35,6 +44,7 @@ begin
       where ring.ctid = any (array(
         select idle.ctid from :schema.ring as idle
         where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.parked_until is null and idle.pass <= _floor
+          and idle.tenant <> all (_running)
         order by idle.pass
         limit _limit - _forgotten
       ));

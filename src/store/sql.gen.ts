@@ -533,7 +533,7 @@ declare
   _woken text[];
 begin
   with ended as materialized (
-    select given.*, date_part('epoch', _now - given.claimed_at) as seconds from unnest(_ended) as given
+    select given.*, greatest(0, date_part('epoch', _now - given.claimed_at)) as seconds from unnest(_ended) as given
   ),
   -- Looked up once for each queue, and each of its tenants.
   setting as materialized (
@@ -2009,13 +2009,27 @@ begin
 end $tenantry$;
 
 -- Begins anew with kinds that have no walk: nobody has asked for them before, or the unlogged tables were lost, or the strategy or the
--- charge was changed. What the ring still holds of them was counted in another coin.
+-- charge was changed. What the ring still holds of them was counted in another coin, and so were the charges of the jobs that run and
+-- what was measured: corrected by them, a tenant would be ahead or behind by what it was never charged.
 create function :schema.begin_v1(_queue text, _kinds text[], _begun text[]) returns void
 language plpgsql
 as $tenantry$
 begin
   delete from :schema.ring where ring.queue = _queue and ring.kind = any (_begun);
   delete from :schema.group_ring as node where node.queue = _queue and node.kind = any (_begun);
+  delete from :schema.notice where notice.queue = _queue and notice.kind = any (_begun);
+  update :schema.job set charged = null
+  where job.ctid = any (array(
+    select running.ctid
+    from :schema.lease
+    cross join lateral (
+      select own.ctid from :schema.job as own
+      where own.lease_id = lease.id and own.state = 'running' and own.charged is not null and own.kind = any (_begun)
+      -- One that is being settled at this moment has told already.
+      for no key update skip locked
+    ) as running
+    where lease.queue = _queue
+  ));
   perform :schema.walk_v1(_queue, _kinds, _begun, 5000, true);
 end $tenantry$;
 
@@ -2178,7 +2192,8 @@ begin
            array(select measured.seconds from measured order by measured.tenant, measured.kind),
            array(select measured.surplus from measured order by measured.tenant, measured.kind)
     into _tenants, _lifted, _keys, _folded, _measured, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses;
-    if _measured then
+    -- Not what a settling tells that began before the charge was changed.
+    if _measured and (select queue.charge = 'time' from :schema.queue where queue.name = _queue) then
       perform :schema.correct_v1(_queue, _kinds, _lane_tenants, _lane_kinds, _jobs, _seconds, _surpluses);
     end if;
     if cardinality(_lifted) > 0 then
@@ -2936,7 +2951,7 @@ declare
   _claimed integer;
 begin
   update :schema.job
-  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now
+  set state = 'running', attempt = job.attempt + 1, lease_id = _lease_id, claimed_at = _now, charged = null
   where job.ctid = any (array(
     select oldest.ctid
     from unnest(_kinds, _quotas) as wanted (kind, quota)
@@ -3035,7 +3050,7 @@ begin
     end if;
 
     update :schema.job
-    set state = 'running', attempt = attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp()
+    set state = 'running', attempt = attempt + 1, lease_id = _lease_id, claimed_at = clock_timestamp(), charged = null
     where job.id = _id;
     update :schema.tenant_schedule as schedule set last_served_at = clock_timestamp()
     where schedule.queue = _queue and schedule.tenant = _tenant;
@@ -3559,7 +3574,7 @@ end $tenantry$;
 -- Chores that any worker may run at any time.
 
 -- Forgets idle lanes, but none that is parked, which has jobs: those whose pass is not above where a lane that comes back would start
--- anyway. At most _limit a call,
+-- anyway. Where time is charged, none whose tenant runs a job, for when that ends its pass may rise. At most _limit a call,
 -- queue by queue under its lock, or not at all when the queue is busy. Also forgets workers that listen no more: they come back
 -- with their next claim.
 create function :schema.prune_ring_v1(_limit integer) returns integer
@@ -3577,11 +3592,20 @@ declare
   _kind text;
   _floor double precision;
   _batch integer;
+  _running text[];
   _forgotten integer := 0;
 begin
   delete from :schema.waiter where waiter.seen_at < clock_timestamp() - interval '5 minutes';
   for _queue in select distinct walk.queue from :schema.walk loop
     continue when not pg_try_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+    _running := '{}';
+    if exists (select from :schema.queue where queue.name = _queue and queue.charge = 'time') then
+      _running := array(
+        select job.tenant from :schema.running_job as job where job.queue = _queue
+        union
+        select notice.tenant from :schema.notice where notice.queue = _queue and notice.jobs is not null
+      );
+    end if;
     for _kind in select walk.kind from :schema.walk where walk.queue = _queue loop
       -- The highest idle pass stays: it is where a new busy period begins.
       select coalesce(
@@ -3592,6 +3616,7 @@ begin
       where ring.ctid = any (array(
         select idle.ctid from :schema.ring as idle
         where idle.queue = _queue and idle.kind = _kind and not idle.ready and idle.parked_until is null and idle.pass <= _floor
+          and idle.tenant <> all (_running)
         order by idle.pass
         limit _limit - _forgotten
       ));
