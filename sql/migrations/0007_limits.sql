@@ -486,19 +486,24 @@ begin
          caps.next_at
   into held_back, _next_at
   from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+  -- What has come already is no news, and would hide what is still to come.
   select coalesce(held_back, false) or coalesce(bool_or(parked.is_parked), false), least(_next_at, min(parked.until))
   into held_back, _next_at
   from unnest(_kinds) as wanted (kind)
   cross join lateral (
-    (select true as is_parked, ring.parked_until as until from :schema.ring
+    (select true as is_parked, null::timestamptz as until from :schema.ring
      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity'
+     order by ring.parked_until limit 1)
+    union all
+    (select true, ring.parked_until from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity' and ring.parked_until > _now
      order by ring.parked_until limit 1)
     union all
     (select true, null from :schema.ring
      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity'
      order by ring.parked_at limit 1)
   ) as parked;
-  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
+  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue and timer.due_at > _now;
   if _next_at is not null then
     next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
   end if;

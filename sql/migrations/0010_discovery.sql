@@ -184,6 +184,9 @@ begin
     ) as running
     where lease.queue = _queue
   ));
+  insert into :schema.walk (queue, kind, tenant, walk_at)
+  select _queue, begun.kind, '', '-infinity' from unnest(_begun) as begun (kind)
+  on conflict (queue, kind) do nothing;
   perform :schema.walk_v1(_queue, _kinds, _begun, 5000, true);
 end $tenantry$;
 
@@ -279,15 +282,16 @@ begin
       _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
     end if;
 
-    insert into :schema.walk as walk (queue, kind, tenant, walk_at, rest_until)
-    values (_queue, _kind, case when _came_round then '' else _stopped_at end,
-      -- Under load it goes on a hundred times a second and not at every claim: that is most of what it costs.
-      clock_timestamp() + case when _came_round then interval '250 milliseconds' else interval '10 milliseconds' end,
-      -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
-      case when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds' else '-infinity' end)
-    on conflict (queue, kind) do update
-    set tenant = excluded.tenant, walk_at = excluded.walk_at,
-        rest_until = case when _from_start then excluded.rest_until else walk.rest_until end;
+    -- Makes no row: one that somebody has just removed was to make the next claim begin anew.
+    update :schema.walk
+    set tenant = case when _came_round then '' else _stopped_at end,
+        -- Under load it goes on a hundred times a second and not at every claim: that is most of what it costs.
+        walk_at = clock_timestamp() + case when _came_round then interval '250 milliseconds' else interval '10 milliseconds' end,
+        rest_until = case when not _from_start then walk.rest_until
+                          -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
+                          when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds'
+                          else '-infinity' end
+    where walk.queue = _queue and walk.kind = _kind;
   end loop;
   if cardinality(_lane_kinds) > 0 then
     perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);

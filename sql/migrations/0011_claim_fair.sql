@@ -432,7 +432,8 @@ begin
     if _caps.timed then
       _expected := :schema.expected_v1(_queue, _kinds);
     end if;
-    if _caps.keys_rated then
+    -- Where there are no such rates, now and then all the same: there may have been.
+    if _caps.keys_rated or _keys_walk_at <= _now then
       perform :schema.admit_due_v1(_queue, _now);
     end if;
     if _caps.bound then

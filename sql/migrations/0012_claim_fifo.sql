@@ -5,21 +5,9 @@ create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[]
 language plpgsql
 as $tenantry$
 declare
-  _now timestamptz := clock_timestamp();
   _quotas integer[];
   _claimed integer;
 begin
-  if exists (
-    select from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select job.id from :schema.job
-      where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
-      order by job.run_at, job.id
-      limit 1
-    ) as due
-  ) then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
   -- With several kinds, look first (without locking) how many of each are among the oldest, so that no row is locked in vain.
   -- What others have locked is not seen here: then a kind gives less than its quota, and the rest is taken without quotas.
   _quotas := array_fill(_count, array[cardinality(_kinds)]);

@@ -14,7 +14,6 @@ declare
   _passed_over text[] := '{}';
 begin
   perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
-  perform :schema.promote_v1(_queue, _kinds);
 
   with recursive backlogged as (
     select wanted.kind, (

@@ -44,7 +44,7 @@ begin
   if coalesce(_strategy, 'fair') = 'fair' then
     claimed := :schema.claim_fair_v1(_queue, _lease_id, _worker_id, _kinds, _count, _lease_ms);
   else
-    _allowed := :schema.prepare_beside_v1(_queue, _count, coalesce(_governed, false));
+    _allowed := :schema.prepare_beside_v1(_queue, _strategy, _kinds, _count, coalesce(_governed, false));
     claimed := case when _allowed = 0 then 0
                     when _strategy = 'fifo' then :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _allowed)
                     else :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _allowed) end;
@@ -85,23 +85,55 @@ begin
   ) as head;
 end $tenantry$;
 
--- What a claim of a queue that is not fair must do besides: the keys that have work, and the limits of the queue. Its claims run side by
--- side unless it has such limits, or a key has work; then they take turns like fair ones. Answers with how many jobs may be claimed.
-create function :schema.prepare_beside_v1(_queue text, _count integer, _governed boolean) returns integer
+-- What a claim of a queue that is not fair must do besides: the jobs that are due, the keys that have work, and the limits of the
+-- queue. Its claims run side by side unless it has such limits, or a key has work; then they take turns like fair ones. Answers with
+-- how many jobs may be claimed.
+create function :schema.prepare_beside_v1(_queue text, _strategy text, _kinds text[], _count integer, _governed boolean) returns integer
 language plpgsql
 as $tenantry$
 declare
   _lock_class integer := (quote_ident(:schema_literal) || '.ring')::regclass::oid::integer;
-  _now timestamptz := clock_timestamp();
+  -- Held shared by claims that run side by side, so that they can be waited for.
+  _beside_class integer := (quote_ident(:schema_literal) || '.queue')::regclass::oid::integer;
+  _now timestamptz;
+  _is_governed boolean;
+  _due boolean;
   _noticed boolean;
   _keys_walk_at timestamptz;
 begin
-  select (select notice.id from :schema.notice where notice.queue = _queue and notice.kind = '' order by notice.id limit 1) is not null,
-         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = '')
-  into _noticed, _keys_walk_at;
-  if _governed then
+  -- In this order everywhere.
+  if _governed or _strategy = 'round-robin' then
     perform pg_advisory_xact_lock(_lock_class, hashtext(_queue));
-  elsif not _noticed and _keys_walk_at > _now or not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
+  end if;
+  if _governed then
+    -- Those that began before there were limits: what they have started counts.
+    perform pg_advisory_xact_lock(_beside_class, hashtext(_queue));
+  elsif _strategy = 'fifo' then
+    perform pg_advisory_xact_lock_shared(_beside_class, hashtext(_queue));
+  end if;
+  _now := clock_timestamp();
+  select coalesce((select queue.governed or queue.paused_at is not null from :schema.queue where queue.name = _queue), false),
+         exists (
+           select from unnest(_kinds) as wanted (kind)
+           cross join lateral (
+             select job.id from :schema.job
+             where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+             order by job.run_at, job.id
+             limit 1
+           ) as due
+         ),
+         (select notice.id from :schema.notice where notice.queue = _queue and notice.kind = '' order by notice.id limit 1) is not null,
+         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = '')
+  into _is_governed, _due, _noticed, _keys_walk_at;
+  if _is_governed and not _governed then
+    -- Since a moment ago. To wait for a turn now would be to wait for those who wait for this claim: so it ends.
+    return 0;
+  end if;
+  if _due then
+    perform :schema.promote_v1(_queue, _kinds);
+    _noticed := true;
+  end if;
+  if not _governed and (not _noticed and _keys_walk_at > _now or not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue))) then
     return _count;
   end if;
   if _governed then

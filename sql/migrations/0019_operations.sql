@@ -31,7 +31,7 @@ begin
 end $tenantry$;
 
 -- Waits until the claims of the queue that were under way are over: what they have started is committed then, and the next one
--- sees every setting that was committed before. (Claims that take no lock, of a queue that is not fair, are not waited for.)
+-- sees every setting that was committed before.
 create function :schema.await_claim_v1(_queue text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -39,6 +39,7 @@ set lock_timeout = '3s'
 as $tenantry$
 begin
   perform pg_advisory_xact_lock_shared((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+  perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.queue')::regclass::oid::integer, hashtext(_queue));
 end $tenantry$;
 
 -- WALKS

@@ -1464,19 +1464,24 @@ begin
          caps.next_at
   into held_back, _next_at
   from :schema.caps_v1(_queue, _kinds, _count, _now) as caps;
+  -- What has come already is no news, and would hide what is still to come.
   select coalesce(held_back, false) or coalesce(bool_or(parked.is_parked), false), least(_next_at, min(parked.until))
   into held_back, _next_at
   from unnest(_kinds) as wanted (kind)
   cross join lateral (
-    (select true as is_parked, ring.parked_until as until from :schema.ring
+    (select true as is_parked, null::timestamptz as until from :schema.ring
      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity'
+     order by ring.parked_until limit 1)
+    union all
+    (select true, ring.parked_until from :schema.ring
+     where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until < 'infinity' and ring.parked_until > _now
      order by ring.parked_until limit 1)
     union all
     (select true, null from :schema.ring
      where ring.queue = _queue and ring.kind = wanted.kind and ring.parked_until = 'infinity'
      order by ring.parked_at limit 1)
   ) as parked;
-  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue;
+  select least(_next_at, min(timer.due_at)) into _next_at from :schema.key_timer as timer where timer.queue = _queue and timer.due_at > _now;
   if _next_at is not null then
     next_ms := greatest(0, extract(epoch from _next_at - _now) * 1000);
   end if;
@@ -2030,6 +2035,9 @@ begin
     ) as running
     where lease.queue = _queue
   ));
+  insert into :schema.walk (queue, kind, tenant, walk_at)
+  select _queue, begun.kind, '', '-infinity' from unnest(_begun) as begun (kind)
+  on conflict (queue, kind) do nothing;
   perform :schema.walk_v1(_queue, _kinds, _begun, 5000, true);
 end $tenantry$;
 
@@ -2125,15 +2133,16 @@ begin
       _lane_kinds := _lane_kinds || array_fill(_kind, array[cardinality(_tenants)]);
     end if;
 
-    insert into :schema.walk as walk (queue, kind, tenant, walk_at, rest_until)
-    values (_queue, _kind, case when _came_round then '' else _stopped_at end,
-      -- Under load it goes on a hundred times a second and not at every claim: that is most of what it costs.
-      clock_timestamp() + case when _came_round then interval '250 milliseconds' else interval '10 milliseconds' end,
-      -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
-      case when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds' else '-infinity' end)
-    on conflict (queue, kind) do update
-    set tenant = excluded.tenant, walk_at = excluded.walk_at,
-        rest_until = case when _from_start then excluded.rest_until else walk.rest_until end;
+    -- Makes no row: one that somebody has just removed was to make the next claim begin anew.
+    update :schema.walk
+    set tenant = case when _came_round then '' else _stopped_at end,
+        -- Under load it goes on a hundred times a second and not at every claim: that is most of what it costs.
+        walk_at = clock_timestamp() + case when _came_round then interval '250 milliseconds' else interval '10 milliseconds' end,
+        rest_until = case when not _from_start then walk.rest_until
+                          -- A probe takes some 5 µs: so what finds nothing takes at most a twentieth of the time.
+                          when _walked > 100 and _tenants is null then clock_timestamp() + _walked * interval '100 microseconds'
+                          else '-infinity' end
+    where walk.queue = _queue and walk.kind = _kind;
   end loop;
   if cardinality(_lane_kinds) > 0 then
     perform :schema.enter_ring_v1(_queue, _kinds, _lane_kinds, _lane_tenants, _lane_order_ats);
@@ -2643,7 +2652,8 @@ begin
     if _caps.timed then
       _expected := :schema.expected_v1(_queue, _kinds);
     end if;
-    if _caps.keys_rated then
+    -- Where there are no such rates, now and then all the same: there may have been.
+    if _caps.keys_rated or _keys_walk_at <= _now then
       perform :schema.admit_due_v1(_queue, _now);
     end if;
     if _caps.bound then
@@ -2893,21 +2903,9 @@ create function :schema.claim_fifo_v1(_queue text, _lease_id uuid, _kinds text[]
 language plpgsql
 as $tenantry$
 declare
-  _now timestamptz := clock_timestamp();
   _quotas integer[];
   _claimed integer;
 begin
-  if exists (
-    select from unnest(_kinds) as wanted (kind)
-    cross join lateral (
-      select job.id from :schema.job
-      where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
-      order by job.run_at, job.id
-      limit 1
-    ) as due
-  ) then
-    perform :schema.promote_v1(_queue, _kinds);
-  end if;
   -- With several kinds, look first (without locking) how many of each are among the oldest, so that no row is locked in vain.
   -- What others have locked is not seen here: then a kind gives less than its quota, and the rest is taken without quotas.
   _quotas := array_fill(_count, array[cardinality(_kinds)]);
@@ -2985,7 +2983,6 @@ declare
   _passed_over text[] := '{}';
 begin
   perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
-  perform :schema.promote_v1(_queue, _kinds);
 
   with recursive backlogged as (
     select wanted.kind, (
@@ -3105,7 +3102,7 @@ begin
   if coalesce(_strategy, 'fair') = 'fair' then
     claimed := :schema.claim_fair_v1(_queue, _lease_id, _worker_id, _kinds, _count, _lease_ms);
   else
-    _allowed := :schema.prepare_beside_v1(_queue, _count, coalesce(_governed, false));
+    _allowed := :schema.prepare_beside_v1(_queue, _strategy, _kinds, _count, coalesce(_governed, false));
     claimed := case when _allowed = 0 then 0
                     when _strategy = 'fifo' then :schema.claim_fifo_v1(_queue, _lease_id, _kinds, _allowed)
                     else :schema.claim_round_robin_v1(_queue, _lease_id, _kinds, _allowed) end;
@@ -3146,23 +3143,55 @@ begin
   ) as head;
 end $tenantry$;
 
--- What a claim of a queue that is not fair must do besides: the keys that have work, and the limits of the queue. Its claims run side by
--- side unless it has such limits, or a key has work; then they take turns like fair ones. Answers with how many jobs may be claimed.
-create function :schema.prepare_beside_v1(_queue text, _count integer, _governed boolean) returns integer
+-- What a claim of a queue that is not fair must do besides: the jobs that are due, the keys that have work, and the limits of the
+-- queue. Its claims run side by side unless it has such limits, or a key has work; then they take turns like fair ones. Answers with
+-- how many jobs may be claimed.
+create function :schema.prepare_beside_v1(_queue text, _strategy text, _kinds text[], _count integer, _governed boolean) returns integer
 language plpgsql
 as $tenantry$
 declare
   _lock_class integer := (quote_ident(:schema_literal) || '.ring')::regclass::oid::integer;
-  _now timestamptz := clock_timestamp();
+  -- Held shared by claims that run side by side, so that they can be waited for.
+  _beside_class integer := (quote_ident(:schema_literal) || '.queue')::regclass::oid::integer;
+  _now timestamptz;
+  _is_governed boolean;
+  _due boolean;
   _noticed boolean;
   _keys_walk_at timestamptz;
 begin
-  select (select notice.id from :schema.notice where notice.queue = _queue and notice.kind = '' order by notice.id limit 1) is not null,
-         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = '')
-  into _noticed, _keys_walk_at;
-  if _governed then
+  -- In this order everywhere.
+  if _governed or _strategy = 'round-robin' then
     perform pg_advisory_xact_lock(_lock_class, hashtext(_queue));
-  elsif not _noticed and _keys_walk_at > _now or not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue)) then
+  end if;
+  if _governed then
+    -- Those that began before there were limits: what they have started counts.
+    perform pg_advisory_xact_lock(_beside_class, hashtext(_queue));
+  elsif _strategy = 'fifo' then
+    perform pg_advisory_xact_lock_shared(_beside_class, hashtext(_queue));
+  end if;
+  _now := clock_timestamp();
+  select coalesce((select queue.governed or queue.paused_at is not null from :schema.queue where queue.name = _queue), false),
+         exists (
+           select from unnest(_kinds) as wanted (kind)
+           cross join lateral (
+             select job.id from :schema.job
+             where job.queue = _queue and job.kind = wanted.kind and job.state = 'scheduled' and job.attempt >= 0 and job.run_at <= _now
+             order by job.run_at, job.id
+             limit 1
+           ) as due
+         ),
+         (select notice.id from :schema.notice where notice.queue = _queue and notice.kind = '' order by notice.id limit 1) is not null,
+         (select walk.walk_at from :schema.walk where walk.queue = _queue and walk.kind = '')
+  into _is_governed, _due, _noticed, _keys_walk_at;
+  if _is_governed and not _governed then
+    -- Since a moment ago. To wait for a turn now would be to wait for those who wait for this claim: so it ends.
+    return 0;
+  end if;
+  if _due then
+    perform :schema.promote_v1(_queue, _kinds);
+    _noticed := true;
+  end if;
+  if not _governed and (not _noticed and _keys_walk_at > _now or not pg_try_advisory_xact_lock(_lock_class, hashtext(_queue))) then
     return _count;
   end if;
   if _governed then
@@ -4296,7 +4325,7 @@ begin
 end $tenantry$;
 
 -- Waits until the claims of the queue that were under way are over: what they have started is committed then, and the next one
--- sees every setting that was committed before. (Claims that take no lock, of a queue that is not fair, are not waited for.)
+-- sees every setting that was committed before.
 create function :schema.await_claim_v1(_queue text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -4304,6 +4333,7 @@ set lock_timeout = '3s'
 as $tenantry$
 begin
   perform pg_advisory_xact_lock_shared((quote_ident(:schema_literal) || '.ring')::regclass::oid::integer, hashtext(_queue));
+  perform pg_advisory_xact_lock((quote_ident(:schema_literal) || '.queue')::regclass::oid::integer, hashtext(_queue));
 end $tenantry$;
 
 -- WALKS
