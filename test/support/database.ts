@@ -90,7 +90,15 @@ async function dropSchema(connectionString: string, quoted: string): Promise<voi
   try {
     // Shorter than the hook's own limit, so that a test which left a transaction open is told so.
     await client.query("set lock_timeout = '20s'")
-    await client.query(`drop schema if exists ${quoted} cascade`)
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await client.query(`drop schema if exists ${quoted} cascade`)
+        return
+      } catch (error) {
+        // The statement of a process that is being killed, which takes the tables in another order.
+        if (attempt === 5 || (error as { code?: string }).code !== '40P01') throw error
+      }
+    }
   } finally {
     await client.end()
   }
