@@ -82,7 +82,7 @@ begin
           limit _turns
         ) as weighed
       ) as candidate
-      cross join lateral generate_series(0, least(_turns - 1, floor(least(64, (candidate.ends_at - candidate.pass) / candidate.step)))::integer) as turn (number)
+      cross join lateral generate_series(0, least(_turns - 1, floor(least(64, (candidate.ends_at - candidate.pass) / candidate.step + 1e-9)))::integer) as turn (number)
       order by place
       limit _turns
     ) as turn

@@ -135,6 +135,9 @@ begin
       when _name = 'charge' then jsonb_build_object(_name, coalesce(:schema.setting_choice_v1(_name, _value, array['jobs', 'time']), 'jobs'))
       when _name = 'group' then jsonb_build_object('grp', _value)
     end;
+    if _patch is null then
+      raise exception 'broken invariant: setting % is known and has no column', _name;
+    end if;
   end loop;
   if _settings ? 'group' and jsonb_typeof(_settings -> 'group') <> 'null' then
     if jsonb_typeof(_settings -> 'group') <> 'string' then

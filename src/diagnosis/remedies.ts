@@ -76,7 +76,9 @@ function key(reason: Of<'key_limit'> | Of<'key_retry'>): readonly Remedy[] {
       ? { scope: 'key', queue: reason.queue, name: reason.key }
       : { scope: 'queue', queue: reason.queue },
     { name: reason.own || reason.limit === 0 ? 'concurrency' : 'keyConcurrency', value: reason.limit + 1 },
-    `Let ${reason.limit + 1} jobs of the key run at once, which gives up their order.`,
+    reason.limit === 0
+      ? 'Let one job of the key run at a time.'
+      : `Let ${reason.limit + 1} jobs of the key run at once, which gives up their order.`,
   )
   if (reason.rule === 'key_retry') {
     const cancel = `Or cancel job ${reason.retrying}, if the others need not wait for it.`

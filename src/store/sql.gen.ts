@@ -2302,7 +2302,7 @@ begin
           limit _turns
         ) as weighed
       ) as candidate
-      cross join lateral generate_series(0, least(_turns - 1, floor(least(64, (candidate.ends_at - candidate.pass) / candidate.step)))::integer) as turn (number)
+      cross join lateral generate_series(0, least(_turns - 1, floor(least(64, (candidate.ends_at - candidate.pass) / candidate.step + 1e-9)))::integer) as turn (number)
       order by place
       limit _turns
     ) as turn
@@ -3817,6 +3817,9 @@ begin
       when _name = 'charge' then jsonb_build_object(_name, coalesce(:schema.setting_choice_v1(_name, _value, array['jobs', 'time']), 'jobs'))
       when _name = 'group' then jsonb_build_object('grp', _value)
     end;
+    if _patch is null then
+      raise exception 'broken invariant: setting % is known and has no column', _name;
+    end if;
   end loop;
   if _settings ? 'group' and jsonb_typeof(_settings -> 'group') <> 'null' then
     if jsonb_typeof(_settings -> 'group') <> 'string' then

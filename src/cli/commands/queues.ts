@@ -15,7 +15,7 @@ interface Options {
 
 export const queuesCommand: CommandFactory = (edge) => {
   const command = new Command('queues').description('list queues, change their settings, and print them')
-  command.addCommand(listCommand(edge))
+  command.addCommand(listCommand(edge), { isDefault: true })
   for (const each of settingsCommands<QueueSettings>(edge, {
     of: 'queue',
     configure: (tenantry, { queue }, change) => tenantry.configureQueue(queue, change),

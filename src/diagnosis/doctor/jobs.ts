@@ -1,4 +1,4 @@
-import { duration, named } from '../words.js'
+import { duration, named, shellWord } from '../words.js'
 import { type Check, number, text } from './check.js'
 
 export const leases: Check = {
@@ -70,7 +70,7 @@ export const objectives: Check = {
     `${duration(number(row, 'objective_wait_ms'))}; the objective is ${percent(row['objective_share'])}.`,
   remedy: (row) => ({
     sentence: 'See what its next job waits for.',
-    command: `npx tenantry why --tenant ${JSON.stringify(text(row, 'tenant'))} --queue ${JSON.stringify(text(row, 'queue'))}`,
+    command: `npx tenantry why --tenant ${shellWord(text(row, 'tenant'))} --queue ${shellWord(text(row, 'queue'))}`,
   }),
 }
 
