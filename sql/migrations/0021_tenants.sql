@@ -394,6 +394,9 @@ begin
       select lane.tenant, lane.grp, lane.kind, lane.turn_began, false, null, lane.served_at
       from lane where lane.served_at is not null
     ) as point
+    -- A turn charges the lanes of all kinds of the claim, also of one that is paused or has no room: whoever has only that one waits
+    -- for the kind, and was not passed over.
+    where not exists (select from :schema.kind where kind.queue = _queue and kind.kind = point.kind)
   ),
   passed_over as (
     select distinct compared.tenant from compared

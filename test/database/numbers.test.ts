@@ -276,6 +276,15 @@ describe('starved', () => {
     expect((await tenant('a')).starved).toBe(false)
   })
 
+  test('is not who waits for a kind that is paused, while the other is served in another kind too', async () => {
+    await lane('a', { pass: 100 })
+    await lane('b', { pass: 200, servedAgo: 10 })
+    await jobs(1, { tenant: 'a' })
+    expect((await tenant('a')).starved).toBe(true)
+    await database.tenantry.pause(QUEUE, { kind: 'k' })
+    expect((await tenant('a')).starved).toBe(false)
+  })
+
   test('takes a turn for as long as the weight of the other makes it', async () => {
     await database.tenantry.configureTenant(QUEUE, 'b', { weight: 0.1 })
     await lane('a', { pass: 100 })
