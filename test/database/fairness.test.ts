@@ -212,3 +212,11 @@ test('more new tenants than one claim folds in are all served within their round
   const served = countTenants(await serve(queue, 36, 20))
   expect(served.size).toBe(701)
 })
+
+test('priority orders the jobs of a tenant and buys nothing among tenants', async () => {
+  const queue = database.queue()
+  await queue.enqueueMany(40, { tenant: 'urgent', priority: 1_000 })
+  await queue.enqueueMany(40, { tenant: 'patient', priority: -1_000 })
+  const counts = countTenants(await serve(queue, 10, 4))
+  expect(Object.fromEntries(counts)).toEqual({ urgent: 20, patient: 20 })
+})
