@@ -1,14 +1,12 @@
 #!/usr/bin/env node
 import { benchCommand } from './commands/bench.js'
-import { cancelCommand } from './commands/cancel.js'
+import { cancelAllCommand } from './commands/cancel-all.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
 import { drainCommand } from './commands/drain.js'
 import { enqueueCommand } from './commands/enqueue.js'
-import { groupsCommand } from './commands/groups.js'
 import { jobsCommand } from './commands/jobs.js'
-import { keysCommand } from './commands/keys.js'
-import { kindsCommand } from './commands/kinds.js'
+import { groupsCommand, keysCommand, kindsCommand } from './commands/limits.js'
 import { migrateCommand } from './commands/migrate.js'
 import { moveCommand } from './commands/move.js'
 import { pauseCommand, resumeCommand } from './commands/pause.js'
@@ -38,7 +36,7 @@ const COMMANDS: readonly CommandFactory[] = [
   pauseCommand,
   resumeCommand,
   drainCommand,
-  cancelCommand,
+  cancelAllCommand,
   purgeCommand,
   moveCommand,
   topCommand,

@@ -17,6 +17,8 @@ interface Named {
 
 interface Target<Settings> {
   readonly of: SettingsOf
+  /** What the group of commands is for, in its help. */
+  readonly description: string
   readonly configure: (tenantry: Tenantry, named: Named, change: SettingsChange<Settings>) => Promise<object>
   /** A line for the help, without the name of the program. */
   readonly example: string
@@ -28,15 +30,23 @@ interface Options extends Readonly<Record<string, unknown>> {
   readonly json?: true
 }
 
-/** The commands `set` and `show` of a target. A tenant, group, kind or key is one of a queue, which is an option. */
-export function settingsCommands<Settings>(edge: Edge, target: Target<Settings>): readonly Command[] {
+/** `queues`, `tenants` and so on, with `set` and `show`; what is given as `list` is what they do by themselves. */
+export function settingsGroup<Settings>(edge: Edge, target: Target<Settings>, list?: Command): Command {
+  const command = new Command(`${target.of}s`).description(target.description)
+  if (list) command.addCommand(list, { isDefault: true })
+  for (const each of settingsCommands(edge, target)) command.addCommand(each)
+  return command.addHelpText('after', `\nExample:\n  $ tenantry ${target.example}`)
+}
+
+/** A tenant, group, kind or key is one of a queue, which is an option. */
+function settingsCommands<Settings>(edge: Edge, target: Target<Settings>): readonly Command[] {
   const { of, example } = target
   const command = (name: string, description: string) => {
     const made = new Command(name).description(description).argument(`<${of}>`, `name of the ${of}`)
     if (of !== 'queue') made.addOption(new Option('--queue <queue>', `queue of the ${of}`).default('default'))
     return made
   }
-  const set = command('set', `change a ${of}; what is not named stays as it is, and none restores the default`)
+  const set = command('set', `change a ${of}; what is not named stays as it is, and the word none restores the default`)
   for (const option of settingOptions(of)) set.addOption(option)
   set
     .addOption(schemaOption())
@@ -45,8 +55,7 @@ export function settingsCommands<Settings>(edge: Edge, target: Target<Settings>)
       'after',
       `\nActs at the next claim, on waiting jobs too.\n\n${CONNECTION_HELP}\n\nExample:\n  $ tenantry ${example}`,
     )
-    .action((name: string, _: Options, self: Command) => {
-      const options = optionsOf(self)
+    .action((name: string, options: Options, self: Command) => {
       const change = changeOf(of, options)
       if (Object.keys(change).length === 0)
         throw new CommandError(EXIT.usage, `nothing to set; see tenantry ${of}s set --help`)
@@ -56,15 +65,8 @@ export function settingsCommands<Settings>(edge: Edge, target: Target<Settings>)
     .addOption(schemaOption())
     .addOption(jsonOption())
     .addHelpText('after', `\n${CONNECTION_HELP}`)
-    .action((name: string, _: Options, self: Command) =>
-      apply(edge, self, { target, name, options: optionsOf(self), change: {} }),
-    )
+    .action((name: string, options: Options, self: Command) => apply(edge, self, { target, name, options, change: {} }))
   return [set, show]
-}
-
-/** `tenants` has some of the options of `tenants set`, and commander takes them for its own. */
-function optionsOf(command: Command): Options {
-  return command.optsWithGlobals<Options>()
 }
 
 function changeOf<Settings>(of: SettingsOf, options: Options): SettingsChange<Settings> {

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { groupsCommand } from './commands/groups.js'
-import { keysCommand } from './commands/keys.js'
-import { kindsCommand } from './commands/kinds.js'
+import { groupsCommand, keysCommand, kindsCommand } from './commands/limits.js'
 import { queuesCommand } from './commands/queues.js'
 import { tenantsCommand } from './commands/tenants.js'
 import type { Edge } from './edge.js'

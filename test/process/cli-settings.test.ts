@@ -102,6 +102,17 @@ describe('list', () => {
     expect(await parsed(run(['queues', 'list', '--json']))).toMatchObject([
       { queue: 'mail', available: 1, paused: true },
     ])
-    expect((await run(['queues', 'list'])).stdout).toMatch(/^mail +fair +1 .* paused$/m)
+    const listed = await run(['queues', 'list'])
+    expect(listed.stdout).toMatch(/^mail +fair +1 .* paused$/m)
+    expect(await run(['queues'])).toEqual(listed)
+    expect(await parsed(run(['queues', '--json']))).toHaveLength(1)
+  })
+
+  it('is what tenants does too', async () => {
+    const { run, parsed } = await commandLine()
+    await run(['enqueue', 'greet', '--tenant', 'acme', '--queue', 'mail'])
+    for (const args of [['tenants'], ['tenants', 'list']]) {
+      expect(await parsed(run([...args, '--queue', 'mail', '--json']))).toMatchObject([{ tenant: 'acme' }])
+    }
   })
 })

@@ -6,29 +6,28 @@ import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
 import { jsonOption, schemaOption } from '../options.js'
 import { type Column, json, table } from '../output.js'
 import { withTenantry } from '../session.js'
-import { settingsCommands } from '../settings-commands.js'
+import { settingsGroup } from '../settings-commands.js'
 
 interface Options {
   readonly schema?: string
   readonly json?: true
 }
 
-export const queuesCommand: CommandFactory = (edge) => {
-  const command = new Command('queues').description('list queues, change their settings, and print them')
-  command.addCommand(listCommand(edge), { isDefault: true })
-  for (const each of settingsCommands<QueueSettings>(edge, {
-    of: 'queue',
-    configure: (tenantry, { queue }, change) => tenantry.configureQueue(queue, change),
-    example: 'queues set mail --rate 100/s --tenant-concurrency 5 --objective 95%/2s',
-  })) {
-    command.addCommand(each)
-  }
-  return command.addHelpText('after', '\nExample:\n  $ tenantry queues set default --strategy fair')
-}
+export const queuesCommand: CommandFactory = (edge) =>
+  settingsGroup<QueueSettings>(
+    edge,
+    {
+      of: 'queue',
+      description: 'print the queues and what waits and runs in each; set what a queue does',
+      configure: (tenantry, { queue }, change) => tenantry.configureQueue(queue, change),
+      example: 'queues set mail --rate 100/s --tenant-concurrency 5 --objective 95%/2s',
+    },
+    listCommand(edge),
+  )
 
 const listCommand: CommandFactory = (edge) =>
   new Command('list')
-    .description('print the queues that have jobs, settings or workers, and what waits and runs in each')
+    .description('print the queues that have jobs, settings or workers, and what waits and runs in each; the default')
     .addOption(schemaOption())
     .addOption(jsonOption())
     .addHelpText('after', `\n${CONNECTION_HELP}`)

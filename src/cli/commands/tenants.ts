@@ -7,7 +7,7 @@ import { tenantTable } from '../numbers-report.js'
 import { jsonOption, schemaOption, wholeNumber } from '../options.js'
 import { exactJson } from '../output.js'
 import { withTenantry } from '../session.js'
-import { settingsCommands } from '../settings-commands.js'
+import { settingsGroup } from '../settings-commands.js'
 
 interface Options {
   readonly queue: string
@@ -28,21 +28,21 @@ export const sortOption = () =>
 export const minutesOption = () =>
   new Option('--minutes <n>', 'full minutes before the current one that count').argParser(wholeNumber(0, 60)).default(5)
 
-export const tenantsCommand: CommandFactory = (edge) => {
-  const command = numbersCommand(edge)
-  for (const each of settingsCommands<TenantSettings>(edge, {
-    of: 'tenant',
-    configure: (tenantry, { queue, name }, change) => tenantry.configureTenant(queue, name, change),
-    example: 'tenants set acme --weight 4 --concurrency 10 --queue mail',
-  })) {
-    command.addCommand(each)
-  }
-  return command
-}
+export const tenantsCommand: CommandFactory = (edge) =>
+  settingsGroup<TenantSettings>(
+    edge,
+    {
+      of: 'tenant',
+      description: 'print the tenants of a queue and what each gets; set what a tenant gets',
+      configure: (tenantry, { queue, name }, change) => tenantry.configureTenant(queue, name, change),
+      example: 'tenants set acme --weight 4 --concurrency 10 --queue mail',
+    },
+    listCommand(edge),
+  )
 
-const numbersCommand: CommandFactory = (edge) =>
-  new Command('tenants')
-    .description('print what waits, runs and was received, tenant by tenant; set what a tenant gets')
+const listCommand: CommandFactory = (edge) =>
+  new Command('list')
+    .description('print what waits, runs and was received, tenant by tenant; the default')
     .addOption(queueOption())
     .addOption(sortOption())
     .option('--limit <n>', 'print only the first ones', wholeNumber(1, 1_000_000))
@@ -50,9 +50,9 @@ const numbersCommand: CommandFactory = (edge) =>
     .addOption(schemaOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action((options: Options, command: Command) => tenants(edge, command, options))
+    .action((options: Options, command: Command) => list(edge, command, options))
 
-async function tenants(edge: Edge, command: Command, options: Options): Promise<void> {
+async function list(edge: Edge, command: Command, options: Options): Promise<void> {
   const { queue, sort, minutes, limit } = options
   const all = await withTenantry(edge, options, (tenantry) => tenantry.tenants({ queue, sort, minutes }))
   const shown = all.slice(0, limit)
