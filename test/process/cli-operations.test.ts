@@ -43,7 +43,7 @@ it('cancel, purge and move what waits, chosen by tenant and kind', async () => {
   const { run, waiting, enqueue, query, quoted } = await commandLine()
   await enqueue('mail greet a', 'mail greet b', 'mail send a', 'mail send b', 'mail send c', 'other greet a')
   expect((await run('move', 'mail', 'bulk', '--tenant', 'a', '--kind', 'greet')).stdout).toBe('1 job moved.\n')
-  expect((await run('cancel', 'mail', '--kind', 'greet', '--reason', 'enough', '--yes')).stdout).toBe(
+  expect((await run('cancel-all', 'mail', '--kind', 'greet', '--reason', 'enough', '--yes')).stdout).toBe(
     '1 job cancelled.\n',
   )
   expect(JSON.parse((await run('purge', 'mail', '--tenant', 'c', '--yes', '--json')).stdout)).toEqual({ jobs: 1 })
@@ -56,13 +56,19 @@ it('cancel, purge and move what waits, chosen by tenant and kind', async () => {
 })
 
 it.each([
-  [['cancel', 'mail'], 2, 'this cancels every job that waits in queue mail; add --yes to do it'],
+  [['cancel-all', 'mail'], 2, 'this cancels every job that waits in queue mail; add --yes to do it'],
   [
     ['purge', 'mail', '--tenant', 'a'],
     2,
-    'this deletes every job that waits in queue mail, tenant a; add --yes to do it',
+    'this deletes every job that waits, without a trace, in queue mail, tenant a; add --yes to do it',
   ],
-  [['cancel'], 2, "missing required argument 'queue'"],
+  [
+    ['purge', 'mail', '--history'],
+    2,
+    'this deletes every job that waits or has ended, without a trace, in queue mail; add --yes to do it',
+  ],
+  [['cancel', '1'], 2, "unknown command 'cancel'"],
+  [['cancel-all'], 2, "missing required argument 'queue'"],
   [['move', 'mail', 'mail'], 78, 'expected toQueue to be another queue'],
   [['drain', 'mail', '--timeout', '5'], 2, 'Expected a duration from 1ms to'],
   [['drain', 'mail', '--until', 'done'], 2, 'Allowed choices are idle, empty.'],
@@ -89,7 +95,7 @@ it('drain pauses and waits, and says when the time was over first', async () => 
   )
   await query(`select ${quoted}.complete_v1('mail', array[$1::bigint], array[$2::uuid], array[$2::uuid])`, [id, lease])
   expect(await draining.ended).toMatchObject({ exitCode: 0, stdout: 'queue mail is idle.\n' })
-  await run('cancel', 'mail', '--yes')
+  await run('cancel-all', 'mail', '--yes')
   expect((await run('drain', 'mail', '--until', 'empty')).stdout).toBe('queue mail is empty.\n')
 })
 

@@ -16,7 +16,11 @@ export const purgeCommand: CommandFactory = (edge) =>
   $ tenantry purge mail --tenant acme --history --yes`,
     )
     .action((queue: string, options: Options) =>
-      changeJobs(edge, { queue, options, done: 'deleted', asks: 'deletes every job that waits' }, (tenantry, given) =>
+      changeJobs(edge, { queue, options, done: 'deleted', asks: asksOf(options) }, (tenantry, given) =>
         tenantry.purge(queue, { ...given, history: options.history === true }),
       ),
     )
+
+function asksOf({ history }: Options): string {
+  return `deletes every job that waits${history ? ' or has ended' : ''}, without a trace,`
+}
