@@ -28,7 +28,7 @@ export function explain(reason: Reason): string {
     case 'no_worker':
       return explainNoWorker(reason)
     case 'queue_locked':
-      return `The turn of queue ${named(reason.queue)} is held by ${holdersWords(reason.holders)}; every claim of the queue waits for it.`
+      return `The lock of queue ${named(reason.queue)} is held by ${holdersWords(reason.holders)}; every claim of the queue waits for it.`
     case 'row_locked':
       return `The row of job ${reason.job} is locked by ${holdersWords(reason.holders)}; claims step over it until that transaction ends.`
     case 'key_limit':
@@ -57,7 +57,7 @@ export function explain(reason: Reason): string {
 function explainFinished({ job, state, attempt, finalizedAt, error }: Of<'finished'>): string {
   const after = attempt > 0 ? ` after ${counted(attempt, 'attempt')}` : ''
   const failure = error ? ` ${errorWords(error)}` : ''
-  return `Job ${job} is ${state} since ${finalizedAt.toISOString()}${after}.${failure}`
+  return `Job ${job} was ${state} at ${finalizedAt.toISOString()}${after}.${failure}`
 }
 
 function explainRunning({ job, attempt, maxAttempts, runningMs, worker, lease, leaseUntil }: Of<'running'>): string {

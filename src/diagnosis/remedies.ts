@@ -112,7 +112,7 @@ function limit(reason: Of<'queue_limit'> | Of<'kind_limit'> | Of<'tenant_limit'>
   const raise = configure(
     targetOf(reason),
     { name: settingOf(reason, 'concurrency'), value },
-    'Raise the limit; null removes it.',
+    'Raise or remove the limit.',
   )
   return reason.limit === 0 ? [raise] : [{ sentence: 'It goes on when one of the running jobs ends.' }, raise]
 }
@@ -122,7 +122,7 @@ function rate(reason: Of<'queue_rate'> | Of<'kind_rate'> | Of<'tenant_rate'> | O
   const raise = configure(
     targetOf(reason),
     { name: settingOf(reason, 'rate'), value },
-    'Raise the rate; null removes it.',
+    'Raise or remove the rate.',
   )
   return [{ sentence: `It goes on in ${duration(reason.tokenMs)}.` }, raise]
 }
@@ -163,7 +163,7 @@ function turns(reason: Of<'slots_busy'> | Of<'turns'> | Of<'next'>): readonly Re
 
 function scheduled({ job, dueMs }: Of<'scheduled'>): readonly Remedy[] {
   return [
-    { sentence: `It starts by itself, once it is due in ${duration(dueMs)}.` },
+    { sentence: `It starts by itself when it is due, in ${duration(dueMs)}.` },
     {
       sentence: 'Cancel it if it is not wanted any more.',
       command: `npx tenantry jobs cancel ${job}`,

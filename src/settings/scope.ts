@@ -6,7 +6,7 @@ import type { Scope } from './settings.js'
 export function scopeOption(what: string, given: unknown): Scope {
   const scope = filterOption(what, given)
   if (scope.tenant !== undefined && scope.kind !== undefined) {
-    throw new ConfigurationError(`${what} takes a tenant or a kind, got both; pause the one or the other`)
+    throw new ConfigurationError(`${what} takes a tenant or a kind, got both; name the one or the other`)
   }
   return scope
 }

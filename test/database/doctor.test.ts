@@ -392,7 +392,7 @@ describe('the server', () => {
     )
     expect([...findings].sort()).toEqual([
       expect.stringMatching(/^Table "job" is locked for .* by pid \d+ \(.*idle in transaction\)\.$/),
-      expect.stringMatching(/^The turn of queue .* is held for .* by pid \d+ \(.*idle in transaction\)\.$/),
+      expect.stringMatching(/^The lock of queue .* is held for .* by pid \d+ \(.*idle in transaction\)\.$/),
     ])
   })
 

@@ -172,7 +172,7 @@ describe('what holds up every claim', () => {
     )
     expect(why).toMatchObject({ holders: [{ pid: await pidOf(session), state: 'idle in transaction' }] })
     expect(why.explanation).toMatch(
-      /^The turn of queue .* is held by pid \d+ .*; every claim of the queue waits for it\.$/,
+      /^The lock of queue .* is held by pid \d+ .*; every claim of the queue waits for it\.$/,
     )
     const other = await askedQueue()
     expect(await other.why(await other.enqueue())).toMatchObject({ rule: 'next' })

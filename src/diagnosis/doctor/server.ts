@@ -11,7 +11,7 @@ export const horizon: Check = {
   values: [OPEN_MS_MAX],
   describe: (row) => {
     if (row['sort'] === 'replication slot')
-      return `The ${row['state']} replication slot ${named(text(row, 'name'))} keeps rows that are dead since 10 million transactions.`
+      return `The ${row['state']} replication slot ${named(text(row, 'name'))} holds back vacuum by more than 10 million transactions.`
     const who =
       row['sort'] === 'transaction'
         ? `pid ${row['pid']} (${row['name'] || 'no application name'}, ${row['state'] ?? 'state not shown'})`
@@ -33,7 +33,7 @@ export const locks: Check = {
   describe: (row) => {
     const what =
       row['sort'] === 'queue'
-        ? `The turn of queue ${named(text(row, 'name'))} is held`
+        ? `The lock of queue ${named(text(row, 'name'))} is held`
         : `Table ${named(text(row, 'name'))} is locked`
     const held = row['held_ms'] == null ? '' : ` for ${duration(number(row, 'held_ms'))}`
     return `${what}${held} by pid ${row['pid'] ?? 'unknown'} (${row['application'] || 'no application name'}, ${row['state'] ?? 'state not shown'}).`
