@@ -1,5 +1,5 @@
 export type { TenantryOptions } from './config.js'
-export type { Remedy, Why, WhyTarget } from './diagnosis/why.js'
+export type { Remedy, Rule, Why, WhyTarget } from './diagnosis/why.js'
 export type { TransactionClient } from './driver/transaction-client.js'
 export {
   ConfigurationError,
@@ -13,6 +13,7 @@ export {
   TenantryError,
 } from './errors.js'
 export { defineJob, type JobDefinition, type JobOptions } from './job/define-job.js'
+export type { JobFilter, Scope } from './job/filter.js'
 export type { AttemptError, Job, JobRecord, JobState } from './job/job.js'
 export type { EnqueueOptions } from './job/new-job.js'
 export type { StandardSchema } from './job/standard-schema.js'
@@ -27,7 +28,7 @@ export type {
   TenantNumbers,
   TenantOrder,
 } from './numbers/numbers.js'
-export type { CancelOptions, DrainOptions, JobFilter, Occupancy, PurgeOptions } from './operations/options.js'
+export type { CancelAllOptions, DrainOptions, Occupancy, PurgeOptions } from './operations/options.js'
 export type { BackoffOptions, RetryFunction, RetryOptions, RetryPolicy } from './retry/policy.js'
 export type {
   Charge,
@@ -39,7 +40,6 @@ export type {
   Objective,
   QueueSettings,
   RateLimit,
-  Scope,
   SettingsChange,
   Strategy,
   TenantSettings,

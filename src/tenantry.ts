@@ -6,6 +6,7 @@ import { DatabasePool } from './driver/pool.js'
 import type { SqlQuery } from './driver/statement.js'
 import { ConfigurationError } from './errors.js'
 import type { JobDefinition } from './job/define-job.js'
+import { type Scope, scopeOption } from './job/filter.js'
 import type { JobRecord } from './job/job.js'
 import { jobId } from './job/job-id.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
@@ -18,21 +19,19 @@ import {
   type TenantOrder,
 } from './numbers/numbers.js'
 import { cancelAll, drain, moveJobs, purge } from './operations/operations.js'
-import type { CancelOptions, DrainOptions, JobFilter, PurgeOptions } from './operations/options.js'
+import type { CancelAllOptions, CancelOptions, DrainOptions, MoveOptions, PurgeOptions } from './operations/options.js'
+import { cancelReason } from './operations/options.js'
 import { checkKnownOptions, choiceOption, expected, integerOption, nameOption } from './options.js'
 import { groupSettings, keySettings, kindSettings, queueSettings, tenantSettings } from './settings/check.js'
-import { scopeOption } from './settings/scope.js'
 import type {
   Configured,
   GroupSettings,
   KeySettings,
   KindSettings,
   QueueSettings,
-  Scope,
   SettingsChange,
   TenantSettings,
 } from './settings/settings.js'
-import { reasonText } from './settle/planned-exit.js'
 import { AdminStore } from './store/admin-store.js'
 import { DiagnosisStore } from './store/diagnosis-store.js'
 import { migrate } from './store/migrate.js'
@@ -56,13 +55,14 @@ export interface JobToEnqueue<Input> extends EnqueueOptions {
 }
 
 export interface TenantsOptions extends NumbersOptions {
+  /** 1 to 255 bytes. Default 'default'. */
   readonly queue?: string
   /** Which tenants come first. Default `backlog`. */
   readonly sort?: TenantOrder
 }
 
 export interface QueuesOptions extends NumbersOptions {
-  /** Only this one. */
+  /** Only this one, 1 to 255 bytes. Default: all. */
   readonly queue?: string
 }
 
@@ -150,8 +150,8 @@ export class Tenantry {
   }
 
   /** Cancels a job that waits. False when it runs already, is finished, or does not exist. */
-  async cancel(id: string, reason = 'cancelled by the application'): Promise<boolean> {
-    return this.#store.cancel(jobId(id), reasonText('cancel', reason))
+  async cancel(id: string, options: CancelOptions = {}): Promise<boolean> {
+    return this.#store.cancel(jobId(id), cancelReason(options))
   }
 
   /**
@@ -233,8 +233,8 @@ export class Tenantry {
 
   /**
    * Waits until nothing of a queue, a tenant or a kind runs, having paused it (`until: 'idle'`), or until nothing of it waits
-   * or runs (`until: 'empty'`). False when `timeoutMs` was over first; a pause stays on either way. Of a queue that is not
-   * fair, a claim that was under way at the time of the pause may still start its jobs.
+   * or runs (`until: 'empty'`). False when `timeoutMs` was over first; a pause stays on either way. Rejects with a
+   * `ConfigurationError` where a tenant or a kind is to be paused in a queue whose strategy is not 'fair'.
    */
   async drain(queue: string, options: DrainOptions = {}): Promise<boolean> {
     return drain(this.#admin, nameOption('queue', queue), options)
@@ -244,7 +244,7 @@ export class Tenantry {
    * Cancels every job that waits, of a queue or of a tenant or a kind of it, a thousand at a time; what runs goes on, and so
    * does what is enqueued from now on. Safe while workers run. Resolves with how many.
    */
-  async cancelAll(queue: string, options: CancelOptions = {}): Promise<number> {
+  async cancelAll(queue: string, options: CancelAllOptions = {}): Promise<number> {
     return cancelAll(this.#admin, nameOption('queue', queue), options)
   }
 
@@ -255,9 +255,10 @@ export class Tenantry {
 
   /**
    * Moves every job that waits to another queue, as `cancelAll` chooses them. They keep their id, their attempts and their
-   * place in the order; quotas of the other queue do not count. Resolves with how many.
+   * place in the order; quotas of the other queue do not count. Resolves with how many. Rejects with a `ConfigurationError`
+   * where both are the same queue.
    */
-  async moveJobs(queue: string, toQueue: string, options: JobFilter = {}): Promise<number> {
+  async moveJobs(queue: string, toQueue: string, options: MoveOptions = {}): Promise<number> {
     return moveJobs(this.#admin, { from: nameOption('queue', queue), to: toQueue }, options)
   }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import type { JobFilter } from '../operations/options.js'
-import type { Scope } from '../settings/settings.js'
+import type { JobFilter } from '../job/filter.js'
+import type { MoveOptions } from '../operations/options.js'
 import type { Tenantry } from '../tenantry.js'
 import { CONNECTION_HELP } from './connect.js'
 import type { Edge } from './edge.js'
@@ -11,7 +11,7 @@ import { described, filterOf, filterOptions } from './queue-filter.js'
 import { withTenantry } from './session.js'
 import { StatusLine } from './status-line.js'
 
-export interface ChangeOptions extends Scope {
+export interface ChangeOptions extends JobFilter {
   readonly yes?: true
   readonly schema?: string
   readonly json?: true
@@ -39,7 +39,7 @@ export interface Change {
 export async function changeJobs(
   edge: Edge,
   { queue, options, done, asks }: Change,
-  run: (tenantry: Tenantry, filter: JobFilter) => Promise<number>,
+  run: (tenantry: Tenantry, given: MoveOptions) => Promise<number>,
 ): Promise<void> {
   const filter = filterOf(options)
   if (asks !== undefined && !options.yes) {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Scope } from '../settings/settings.js'
+import type { JobFilter } from '../job/filter.js'
 
 /** The queue as an argument, since what is done to one should be meant; and which part of it. */
 export function filterOptions(command: Command): Command {
@@ -10,11 +10,11 @@ export function filterOptions(command: Command): Command {
 }
 
 /** `Queue mail, tenant acme`. */
-export function described(word: string, queue: string, { tenant, kind }: Scope): string {
+export function described(word: string, queue: string, { tenant, kind }: JobFilter): string {
   const parts = [`${word} ${queue}`, ...(tenant ? [`tenant ${tenant}`] : []), ...(kind ? [`kind ${kind}`] : [])]
   return parts.join(', ')
 }
 
-export function filterOf({ tenant, kind }: Scope): Scope {
+export function filterOf({ tenant, kind }: JobFilter): JobFilter {
   return { ...(tenant !== undefined && { tenant }), ...(kind !== undefined && { kind }) }
 }

@@ -119,11 +119,7 @@ function limit(reason: Of<'queue_limit'> | Of<'kind_limit'> | Of<'tenant_limit'>
 
 function rate(reason: Of<'queue_rate'> | Of<'kind_rate'> | Of<'tenant_rate'> | Of<'key_rate'>): readonly Remedy[] {
   const value = { limit: Math.min(1_000_000, reason.perSecond * 2) }
-  const raise = configure(
-    targetOf(reason),
-    { name: settingOf(reason, 'rate'), value },
-    'Raise or remove the rate.',
-  )
+  const raise = configure(targetOf(reason), { name: settingOf(reason, 'rate'), value }, 'Raise or remove the rate.')
   return [{ sentence: `It goes on in ${duration(reason.tokenMs)}.` }, raise]
 }
 

@@ -182,6 +182,7 @@ export type Reason =
   | ({ readonly rule: 'tenant_rate' } & JobFacts & RateFacts & OwnSetting)
   | Each<'slots_busy' | 'turns' | 'next', JobFacts & TurnFacts>
 
+/** What `rule` of an answer may be; docs/why.md says what each means. */
 export type Rule = Reason['rule']
 
 /** What would change it. */

@@ -1,5 +1,8 @@
-/** Percentiles of times in milliseconds, each at most 9 % off. */
+import type { Charge, Strategy } from '../settings/settings.js'
+
+/** Percentiles of times, each at most 9.1 % off. */
 export interface Percentiles {
+  /** Milliseconds, 1 (which stands for everything up to it) to 86,400,000 (one day); so are the others. */
   readonly p50: number
   readonly p95: number
   readonly p99: number
@@ -16,7 +19,7 @@ export interface Load {
   /** More wait than were counted. */
   readonly capped: boolean
   readonly running: number
-  /** How long ago the job was due that is next; undefined when none is ready. */
+  /** Milliseconds since the job was due that is next; undefined when none is available. */
   readonly oldestMs: number | undefined
 }
 
@@ -26,7 +29,7 @@ export interface Received {
   readonly completed: number
   /** Attempts that failed, whether they are tried again or not. */
   readonly failed: number
-  /** Time of the slots of the workers. */
+  /** Time of the slots of the workers, in milliseconds. */
   readonly busyMs: number
   /** From being due to being claimed; undefined when nothing started. */
   readonly waitMs: Percentiles | undefined
@@ -37,9 +40,11 @@ export interface Received {
 /** "The share `share` of the jobs starts within `waitMs`", and whether it was so. */
 export interface ObjectiveReached {
   readonly waitMs: number
+  /** 0.5 to 0.9999. */
   readonly share: number
-  /** The share that started within the time; undefined when nothing started or waits too long. */
+  /** The share that started within the time, 0 to 1; undefined when nothing started and nothing waits too long. */
   readonly reached: number | undefined
+  /** Undefined with `reached`. */
   readonly met: boolean | undefined
 }
 
@@ -49,21 +54,26 @@ export interface TenantNumbers extends Load, Received {
   readonly group: string | undefined
   readonly weight: number
   readonly paused: boolean
-  /** At a limit of its own. */
+  /** Has jobs that are due and nothing that a claim may take: it is paused, or at its limit or rate or that of each tenant. */
   readonly parked: boolean
+  /** Its own or the queue's `tenantConcurrency`; undefined when there is no limit. */
   readonly concurrency: number | undefined
+  /** Of its own or the queue's `tenantRate`; undefined when there is no limit. */
   readonly ratePerSecond: number | undefined
   /** Its virtual time in the ring; undefined when it is not in it. */
   readonly pass: number | undefined
-  /** How much service it is ahead of the tenant that is next, in jobs, or in seconds where time is charged. */
+  /**
+   * How much service it is ahead of the tenant that is next, in jobs, or in seconds where time is charged: 0 or more, but for
+   * one that has nothing ready. Undefined with `pass`, and when nobody is next.
+   */
   readonly passLag: number | undefined
   /** Others were served before it although it was their turn after it. */
   readonly starved: boolean
   /** It holds more than a tenth of what runs, and at least 30 jobs, or used more than a tenth of the time of the slots. */
   readonly noisy: boolean
-  /** The part of the queue's service that it got; undefined when there was none. */
+  /** The part of the queue's service that it got, 0 to 1; undefined when there was none. */
   readonly receivedShare: number | undefined
-  /** The part that it is to have by its weight among those that were served or wait. */
+  /** The part that it is to have by its weight among those that were served or wait, 0 to 1. */
   readonly entitledShare: number
   readonly objective: ObjectiveReached | undefined
 }
@@ -71,8 +81,8 @@ export interface TenantNumbers extends Load, Received {
 /** A queue with all its tenants. */
 export interface QueueNumbers extends Load, Received {
   readonly queue: string
-  readonly strategy: string
-  readonly charge: string
+  readonly strategy: Strategy
+  readonly charge: Charge
   readonly paused: boolean
   /** Workers that were seen within the last minute, and their slots. */
   readonly workers: number
@@ -90,9 +100,9 @@ export interface QueueNumbers extends Load, Received {
 
 /** How numbers are to be taken. */
 export interface NumbersOptions {
-  /** The full minutes before the current one that count, 0 to 60. Default 5. */
+  /** The full minutes before the current one that count, a whole number from 0 to 60. Default 5. */
   readonly minutes?: number
-  /** How many waiting jobs are counted at most in a queue: what the answer costs. Default 500,000. */
+  /** How many waiting jobs are counted at most in a queue, 1 to 100,000,000: what the answer costs. Default 500,000. */
   readonly countMax?: number
 }
 

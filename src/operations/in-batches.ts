@@ -3,7 +3,7 @@ import { classify } from '../driver/pg-errors.js'
 import type { Batch } from '../store/admin-store.js'
 
 /** How an operation on many jobs is watched and cut short. */
-export interface BatchOptions {
+export interface ProgressOptions {
   /** Called after each batch, with how many jobs were changed so far. */
   readonly onProgress?: (jobs: number) => void
   /** Stops between two batches: the promise rejects with its reason, and what was changed stays changed. */
@@ -18,7 +18,7 @@ const RETRY_MS = 500
 /** Runs batch after batch, each a transaction of its own, until one says that nothing is left. Answers with how many jobs were changed. */
 export async function inBatches(
   run: (cursor: string | undefined) => Promise<Batch>,
-  { onProgress, signal }: BatchOptions,
+  { onProgress, signal }: ProgressOptions,
 ): Promise<number> {
   let changed = 0
   let cursor: string | undefined

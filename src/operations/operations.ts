@@ -1,15 +1,15 @@
 import { type Clock, delay, systemClock } from '../clock.js'
-import type { Scope } from '../settings/settings.js'
+import type { JobFilter } from '../job/filter.js'
 import type { AdminStore } from '../store/admin-store.js'
 import { inBatches } from './in-batches.js'
-import type { Occupancy } from './options.js'
 import {
-  type CancelOptions,
-  cancelOptions,
+  type CancelAllOptions,
+  cancelAllOptions,
   type DrainOptions,
   drainOptions,
-  type JobFilter,
+  type MoveOptions,
   moveOptions,
+  type Occupancy,
   type PurgeOptions,
   purgeOptions,
   targetOption,
@@ -22,8 +22,8 @@ const BATCH = 1_000
 const POLL_MS_MIN = 25
 const POLL_MS_MAX = 1_000
 
-export async function cancelAll(store: AdminStore, queue: string, options: CancelOptions): Promise<number> {
-  const { filter, reason, ...watch } = cancelOptions(options)
+export async function cancelAll(store: AdminStore, queue: string, options: CancelAllOptions): Promise<number> {
+  const { filter, reason, ...watch } = cancelAllOptions(options)
   return inBatches((cursor) => store.cancelBatch(queue, filter, { reason, limit: BATCH, cursor }), watch)
 }
 
@@ -45,7 +45,7 @@ export interface Move {
   readonly to: unknown
 }
 
-export async function moveJobs(store: AdminStore, { from, to }: Move, options: JobFilter): Promise<number> {
+export async function moveJobs(store: AdminStore, { from, to }: Move, options: MoveOptions): Promise<number> {
   const { filter, ...watch } = moveOptions(options)
   const target = targetOption(from, to)
   return inBatches((cursor) => store.moveBatch({ from, to: target }, filter, { limit: BATCH, cursor }), watch)
@@ -58,12 +58,12 @@ export async function drain(
   options: DrainOptions,
   clock: Clock = systemClock,
 ): Promise<boolean> {
-  const { scope, until, timeoutMs, onProgress, signal } = drainOptions(options)
+  const { filter, until, timeoutMs, onProgress, signal } = drainOptions(options)
   const deadlineMs = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs() + timeoutMs
   signal?.throwIfAborted()
-  if (until === 'idle') await store.pause(queue, scope)
+  if (until === 'idle') await store.pause(queue, filter)
   for (let pollMs = POLL_MS_MIN; ; pollMs = Math.min(POLL_MS_MAX, pollMs * 2)) {
-    const occupancy = await look(store, queue, scope)
+    const occupancy = await look(store, queue, filter)
     onProgress?.(occupancy)
     if (isDrained(occupancy, until)) return true
     const leftMs = deadlineMs - clock.monotonicMs()
@@ -74,11 +74,11 @@ export async function drain(
 }
 
 /** A claim under way may start jobs that are not committed yet; so the last look comes after the end of it. */
-async function look(store: AdminStore, queue: string, scope: Scope): Promise<Occupancy> {
-  const occupancy = await store.occupancy(queue, scope)
+async function look(store: AdminStore, queue: string, filter: JobFilter): Promise<Occupancy> {
+  const occupancy = await store.occupancy(queue, filter)
   if (occupancy.running > 0) return occupancy
   await store.awaitClaim(queue)
-  return store.occupancy(queue, scope)
+  return store.occupancy(queue, filter)
 }
 
 function isDrained({ running, waiting }: Occupancy, until: 'idle' | 'empty'): boolean {

@@ -1,24 +1,28 @@
 import { ConfigurationError } from '../errors.js'
+import { filterOption, type JobFilter } from '../job/filter.js'
 import { checkKnownOptions, choiceOption, expected, integerOption, nameOption } from '../options.js'
-import { filterOption } from '../settings/scope.js'
-import type { Scope } from '../settings/settings.js'
 import { reasonText } from '../settle/planned-exit.js'
-import type { BatchOptions } from './in-batches.js'
+import type { ProgressOptions } from './in-batches.js'
 
-/** Which jobs of a queue: those of one tenant, of one kind, of both, or all. */
-export interface JobFilter extends Scope, BatchOptions {}
-
-export interface CancelOptions extends JobFilter {
-  /** Kept with the jobs in the history. */
+/** Why one job is cancelled. */
+export interface CancelOptions {
+  /** Kept with the job in the history, up to 4,096 characters of it. Default 'cancelled by the application'. */
   readonly reason?: string
 }
 
-export interface PurgeOptions extends JobFilter {
+export interface CancelAllOptions extends JobFilter, ProgressOptions {
+  /** Kept with each job in the history, up to 4,096 characters of it. Default 'cancelled by the operator'. */
+  readonly reason?: string
+}
+
+export interface MoveOptions extends JobFilter, ProgressOptions {}
+
+export interface PurgeOptions extends JobFilter, ProgressOptions {
   /** Also deletes jobs that have ended, from the history. Default false. */
   readonly history?: boolean
 }
 
-export interface DrainOptions extends Scope {
+export interface DrainOptions extends JobFilter {
   /**
    * 'idle', the default: pauses the queue, the tenant or the kind, and waits until nothing of it runs; it stays paused.
    * 'empty': pauses nothing and waits until nothing of it waits or runs; a quota of 0 keeps more from coming.
@@ -41,22 +45,28 @@ export interface Occupancy {
 
 const BATCH_OPTIONS = ['tenant', 'kind', 'onProgress', 'signal'] as const
 
-export function cancelOptions(options: CancelOptions) {
+/** The reason of the cancellation of one job. */
+export function cancelReason(options: CancelOptions): string {
+  checkKnownOptions('cancel', options, ['reason'])
+  return reasonText('cancel', options.reason ?? 'cancelled by the application')
+}
+
+export function cancelAllOptions(options: CancelAllOptions) {
   checkKnownOptions('cancelAll', options, [...BATCH_OPTIONS, 'reason'])
   const { reason = 'cancelled by the operator' } = options
-  return { ...batchOptions('cancelAll', options), reason: reasonText('cancelAll', reason) }
+  return { ...batchOptions(options), reason: reasonText('cancelAll', reason) }
 }
 
 export function purgeOptions(options: PurgeOptions) {
   checkKnownOptions('purge', options, [...BATCH_OPTIONS, 'history'])
   const { history = false } = options
   if (typeof history !== 'boolean') throw expected('history', 'true or false', history)
-  return { ...batchOptions('purge', options), history }
+  return { ...batchOptions(options), history }
 }
 
-export function moveOptions(options: JobFilter) {
+export function moveOptions(options: MoveOptions) {
   checkKnownOptions('moveJobs', options, BATCH_OPTIONS)
-  return batchOptions('moveJobs', options)
+  return batchOptions(options)
 }
 
 /** Another queue. */
@@ -71,11 +81,11 @@ export function drainOptions(options: DrainOptions) {
   const { until = 'idle', timeoutMs } = options
   const checked = {
     ...watchOptions(options),
-    scope: scopeOf('drain', options),
+    filter: filterOption(options),
     until: choiceOption('until', until, ['idle', 'empty']),
     ...(timeoutMs !== undefined && { timeoutMs: integerOption('timeoutMs', timeoutMs, { min: 1, max: 2 ** 31 - 1 }) }),
   }
-  if (checked.until === 'idle' && checked.scope.tenant !== undefined && checked.scope.kind !== undefined) {
+  if (checked.until === 'idle' && checked.filter.tenant !== undefined && checked.filter.kind !== undefined) {
     throw new ConfigurationError(
       "drain until 'idle' takes a tenant or a kind, got both; there is no pause of both together",
     )
@@ -83,8 +93,8 @@ export function drainOptions(options: DrainOptions) {
   return checked
 }
 
-function batchOptions(what: string, options: JobFilter) {
-  return { ...watchOptions<(jobs: number) => void>(options), filter: scopeOf(what, options) }
+function batchOptions(options: JobFilter & ProgressOptions) {
+  return { ...watchOptions<(jobs: number) => void>(options), filter: filterOption(options) }
 }
 
 function watchOptions<OnProgress>(options: { readonly onProgress?: OnProgress; readonly signal?: AbortSignal }) {
@@ -93,8 +103,4 @@ function watchOptions<OnProgress>(options: { readonly onProgress?: OnProgress; r
     throw expected('onProgress', 'a function', onProgress)
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw expected('signal', 'an AbortSignal', signal)
   return { ...(onProgress !== undefined && { onProgress }), ...(signal !== undefined && { signal }) }
-}
-
-function scopeOf(what: string, { tenant, kind }: Scope): Scope {
-  return filterOption(what, { tenant, kind })
 }

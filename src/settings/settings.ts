@@ -101,9 +101,3 @@ export type Configured<Settings> = Settings & {
   /** Since when nothing of it starts; null while it is not paused. */
   readonly pausedAt: Date | null
 }
-
-/** Which part of a queue: all of it, one tenant, or one kind. */
-export interface Scope {
-  readonly tenant?: string
-  readonly kind?: string
-}

@@ -1,6 +1,7 @@
 import { isMissingPartition, sqlStateOf, toTenantryError } from '../driver/pg-errors.js'
 import type { TextRow } from '../driver/statement.js'
 import { ConfigurationError } from '../errors.js'
+import type { JobFilter } from '../job/filter.js'
 import { HISTORY_DAYS_AHEAD } from '../limits.js'
 import type {
   Configured,
@@ -8,7 +9,6 @@ import type {
   KeySettings,
   KindSettings,
   QueueSettings,
-  Scope,
   SettingsChange,
   TenantSettings,
 } from '../settings/settings.js'
@@ -82,16 +82,20 @@ export class AdminStore {
   }
 
   /** A pause that is on stays on since when it was. */
-  async pause(queue: string, scope: Scope): Promise<void> {
+  async pause(queue: string, scope: JobFilter): Promise<void> {
     await this.#run(this.#statements.pause, [queue, JSON.stringify(scope)])
   }
 
-  async resume(queue: string, scope: Scope): Promise<void> {
+  async resume(queue: string, scope: JobFilter): Promise<void> {
     await this.#run(this.#statements.resume, [queue, JSON.stringify(scope)])
   }
 
   /** Cancels jobs that wait. */
-  async cancelBatch(queue: string, filter: Scope, request: BatchRequest & { readonly reason: string }): Promise<Batch> {
+  async cancelBatch(
+    queue: string,
+    filter: JobFilter,
+    request: BatchRequest & { readonly reason: string },
+  ): Promise<Batch> {
     const { reason, limit, cursor } = request
     const values = [queue, JSON.stringify(filter), reason, limit, cursor ?? null]
     try {
@@ -104,14 +108,14 @@ export class AdminStore {
   }
 
   /** Deletes jobs that wait. */
-  async purgeBatch(queue: string, filter: Scope, { limit, cursor }: BatchRequest): Promise<Batch> {
+  async purgeBatch(queue: string, filter: JobFilter, { limit, cursor }: BatchRequest): Promise<Batch> {
     return batchOf(
       await this.#run(this.#statements.purge_batch, [queue, JSON.stringify(filter), limit, cursor ?? null]),
     )
   }
 
   /** Deletes jobs that had ended by the time of the first batch. */
-  async purgeHistory(queue: string, filter: Scope, { limit, cursor }: BatchRequest): Promise<Batch> {
+  async purgeHistory(queue: string, filter: JobFilter, { limit, cursor }: BatchRequest): Promise<Batch> {
     const [row] = await this.#run(this.#statements.purge_history, [
       queue,
       JSON.stringify(filter),
@@ -126,7 +130,7 @@ export class AdminStore {
   /** Moves jobs that wait to another queue. */
   async moveBatch(
     queues: { readonly from: string; readonly to: string },
-    filter: Scope,
+    filter: JobFilter,
     { limit, cursor }: BatchRequest,
   ): Promise<Batch> {
     const values = [queues.from, queues.to, JSON.stringify(filter), limit, cursor ?? null]

@@ -1,5 +1,6 @@
 import type { TextRow } from '../driver/statement.js'
 import type { Load, ObjectiveReached, Percentiles, QueueNumbers, Received, TenantNumbers } from '../numbers/numbers.js'
+import type { Charge, Strategy } from '../settings/settings.js'
 import { column, optionalNumber } from './rows.js'
 
 export function toTenantNumbers(row: TextRow): TenantNumbers {
@@ -26,8 +27,8 @@ export function toTenantNumbers(row: TextRow): TenantNumbers {
 export function toQueueNumbers(row: TextRow): QueueNumbers {
   return {
     queue: column(row, 'queue'),
-    strategy: column(row, 'strategy'),
-    charge: column(row, 'charge'),
+    strategy: column(row, 'strategy') as Strategy,
+    charge: column(row, 'charge') as Charge,
     paused: flag(row, 'paused'),
     workers: number(row, 'workers'),
     slots: number(row, 'slots'),

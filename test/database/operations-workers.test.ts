@@ -100,7 +100,7 @@ test('the client refuses options that it does not know and values that it cannot
   const { tenantry } = await createTenantry()
   const refused: readonly (readonly [() => Promise<unknown>, string])[] = [
     [() => tenantry.pause('q', { tenat: 'a' } as never), 'did you mean tenant?'],
-    [() => tenantry.pause('q', { tenant: 'a', kind: 'k' }), 'takes a tenant or a kind, got both'],
+    [() => tenantry.pause('q', { tenant: 'a', kind: 'k' } as never), 'takes a tenant or a kind, got both'],
     [() => tenantry.resume('q', { tenant: '' }), 'expected tenant to be a string of 1 to 255 bytes'],
     [() => tenantry.drain('q', { tenant: 'a', kind: 'k' }), 'takes a tenant or a kind, got both'],
     [() => tenantry.drain('q', { until: 'done' as never }), "expected until to be one of 'idle', 'empty'"],

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
+import type { JobFilter } from '../../job/filter.js'
 import { TIMEOUT_MS_MAX } from '../../limits.js'
-import type { Scope } from '../../settings/settings.js'
 import { CONNECTION_HELP } from '../connect.js'
 import type { CommandFactory, Edge } from '../edge.js'
 import { CommandError, EXIT } from '../exit-codes.js'
@@ -10,7 +10,7 @@ import { described, filterOf, filterOptions } from '../queue-filter.js'
 import { withTenantry } from '../session.js'
 import { StatusLine } from '../status-line.js'
 
-interface Options extends Scope {
+interface Options extends JobFilter {
   readonly until: 'idle' | 'empty'
   readonly timeout?: number
   readonly schema?: string

@@ -72,7 +72,9 @@ function described(job: JobRecord): readonly (readonly [name: string, value: str
 }
 
 async function cancel(edge: Edge, id: string, options: Options & { readonly reason?: string }): Promise<void> {
-  const cancelled = await withTenantry(edge, options, (tenantry) => tenantry.cancel(id, options.reason))
+  const cancelled = await withTenantry(edge, options, (tenantry) =>
+    tenantry.cancel(id, options.reason === undefined ? {} : { reason: options.reason }),
+  )
   if (!cancelled) throw new CommandError(EXIT.failure, `job ${id} does not wait: it runs, has ended, or never was`)
   edge.stdout.write(`Job ${id} is cancelled.\n`)
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { Scope } from '../../settings/settings.js'
+import type { JobFilter, Scope } from '../../job/filter.js'
 import { CONNECTION_HELP } from '../connect.js'
 import type { CommandFactory, Edge } from '../edge.js'
 import { schemaOption } from '../options.js'
@@ -7,7 +7,7 @@ import { printable } from '../output.js'
 import { described, filterOf, filterOptions } from '../queue-filter.js'
 import { withTenantry } from '../session.js'
 
-interface Options extends Scope {
+interface Options extends JobFilter {
   readonly schema?: string
 }
 
@@ -32,7 +32,10 @@ async function set(
 ): Promise<void> {
   const { queue, schema } = options
   const scope = filterOf(options)
-  await withTenantry(edge, schema === undefined ? {} : { schema }, (tenantry) => tenantry[action](queue, scope))
+  // A tenant and a kind at once are for the client to refuse.
+  await withTenantry(edge, schema === undefined ? {} : { schema }, (tenantry) =>
+    tenantry[action](queue, scope as Scope),
+  )
   const state = action === 'pause' ? 'is paused' : 'is not paused'
   edge.stdout.write(`${printable(described('Queue', queue, scope))} ${state}.\n`)
 }
