@@ -5,9 +5,9 @@ const right = (title: string): Column => ({ title, align: 'right' })
 
 const TENANT_COLUMNS: readonly Column[] = [
   { title: 'tenant' },
-  right('ready'),
+  right('available'),
   right('blocked'),
-  right('later'),
+  right('scheduled'),
   right('running'),
   right('oldest'),
   right('started'),
@@ -64,7 +64,7 @@ export function queueLines(of: QueueNumbers): readonly string[] {
     `${of.strategy}${of.paused ? ', paused' : ''}; ${whole(of.workers)} workers with ${whole(of.slots)} slots, ` +
       `${whole(of.running)} running; ${whole(of.waitingTenants)} of ${whole(of.tenants)} tenants wait`,
     [
-      `${counted(of.available, of)} ready, ${whole(of.blocked)} blocked, ${whole(of.scheduled)} later`,
+      `${counted(of.available, of)} available, ${whole(of.blocked)} blocked, ${whole(of.scheduled)} scheduled`,
       `${whole(of.started)} started, ${whole(of.failed)} failed${fairness}`,
       waits,
       `${whole(of.starved)} starved, ${whole(of.noisy)} noisy`,

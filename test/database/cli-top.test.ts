@@ -28,7 +28,7 @@ async function terminal(rows: number) {
     stderr: { write: () => true },
     signal: interruption.signal,
   }
-  const ended = topCommand(edge).parseAsync(['--interval', '0.01'], { from: 'user' })
+  const ended = topCommand(edge).parseAsync(['--interval', '10ms'], { from: 'user' })
   const type = (key: string) => {
     for (const pressed of typed) pressed(key)
   }

@@ -55,7 +55,7 @@ describe('enqueue', () => {
   it('passes on every option, and treats names as data (B94)', async () => {
     const { run, parsed } = await commandLine()
     const tenant = `x' OR '1'='1 "; drop table job;-- $1 %`
-    const options = ['--queue', 'a.b[0]', '--priority', '-7', '--max-attempts', '3', '--delay-ms', '3600000']
+    const options = ['--queue', 'a.b[0]', '--priority', '-7', '--max-attempts', '3', '--delay', '1h']
     const { id } = await parsed<{ id: string }>(run(['enqueue', '__proto__', '--tenant', tenant, '--json', ...options]))
     expect(await parsed(run(['jobs', 'show', id, '--json']))).toMatchObject({
       kind: '__proto__',

@@ -24,7 +24,7 @@ test('tenants prints a line for each, in the order and number that are asked for
   const { exitCode, stdout, stderr } = await run(['tenants', '--limit', '2'])
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '1 more\n' })
   const [head, ...lines] = stdout.trimEnd().split('\n')
-  expect(head).toMatch(/^tenant +ready +blocked +later +running/)
+  expect(head).toMatch(/^tenant +available +blocked +scheduled +running/)
   expect(lines).toHaveLength(2)
   expect(lines[0]).toMatch(/^large\\u001b\[31m +12 +0 +0 +0 /)
   expect(lines[1]).toMatch(/^middle +3 .* paused$/)
@@ -50,7 +50,7 @@ test.each([
   [['tenants', '--sort', 'size'], "argument 'size' is invalid. Allowed choices are backlog"],
   [['tenants', '--minutes', '61'], "argument '61' is invalid. Expected a whole number from 0 to 60."],
   [['tenants', '--limit', '0'], "argument '0' is invalid. Expected a whole number from 1 to 1000000."],
-  [['top', '--interval', '-1'], "argument '-1' is invalid. Expected a number above zero."],
+  [['top', '--interval', '5'], "argument '5' is invalid. Expected a duration from 1ms to 1h, such as 30s or 5m."],
 ])('%j is refused', async (args, complaint) => {
   const { exitCode, stderr } = await runCommand(args)
   expect(exitCode).toBe(2)
@@ -66,7 +66,7 @@ test('top prints one plain look with --once, and look after look without until i
   expect(once.stdout).toMatch(/^a +2 /m)
   expect(once.stdout).not.toContain('\u001b')
 
-  const { process, ended } = startCommand(['top', '--interval', '0.01'], { environment })
+  const { process, ended } = startCommand(['top', '--interval', '10ms'], { environment })
   let looks = 0
   process.stdout?.on('data', (text: string) => {
     looks += text.split('tenants wait').length - 1

@@ -5,11 +5,13 @@ import { ATTEMPTS_MAX, DELAY_MS_MAX, PRIORITY_MAX } from '../../limits.js'
 import { CONNECTION_HELP } from '../connect.js'
 import type { CommandFactory, Edge } from '../edge.js'
 import { readJson } from '../json-input.js'
-import { jsonOption, schemaOption, wholeNumber } from '../options.js'
+import { duration, jsonOption, schemaOption, wholeNumber } from '../options.js'
 import { exactJson } from '../output.js'
 import { withTenantry } from '../session.js'
 
-interface Options extends EnqueueOptions {
+interface Options extends Omit<EnqueueOptions, 'delayMs'> {
+  /** Milliseconds. */
+  readonly delay?: number
   readonly payload: string
   readonly schema?: string
   readonly json?: true
@@ -24,17 +26,17 @@ export const enqueueCommand: CommandFactory = (edge) =>
     .option('--queue <queue>', 'queue of the job (default: default)')
     .option('--key <key>', 'what the job must not use together with other jobs that have the key')
     .option('--priority <n>', `-${PRIORITY_MAX} to ${PRIORITY_MAX}; higher runs earlier within the tenant`, priority)
-    .option('--delay-ms <n>', 'not before so many milliseconds from now', wholeNumber(0, DELAY_MS_MAX))
+    .option('--delay <duration>', 'not before this much later, as in 90s or 2h', duration(0, DELAY_MS_MAX))
     .option('--max-attempts <n>', 'starts before the job is discarded', wholeNumber(1, ATTEMPTS_MAX))
     .addOption(schemaOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action((kind: string, options: Options) => enqueue(edge, kind, options))
 
-async function enqueue(edge: Edge, kind: string, { payload, schema, json, ...options }: Options): Promise<void> {
+async function enqueue(edge: Edge, kind: string, { payload, schema, json, delay, ...options }: Options): Promise<void> {
   const value = await readJson(edge, '--payload', payload)
   const id = await withTenantry(edge, schema === undefined ? {} : { schema }, (tenantry) =>
-    tenantry.enqueue(defineJob({ kind }), value, options),
+    tenantry.enqueue(defineJob({ kind }), value, { ...options, ...(delay !== undefined && { delayMs: delay }) }),
   )
   edge.stdout.write(json ? exactJson({ id }) : `${id}\n`)
 }

@@ -36,9 +36,9 @@ const listCommand: CommandFactory = (edge) =>
 const COLUMNS: readonly Column[] = [
   { title: 'queue' },
   { title: 'strategy' },
-  { title: 'ready', align: 'right' },
+  { title: 'available', align: 'right' },
   { title: 'blocked', align: 'right' },
-  { title: 'later', align: 'right' },
+  { title: 'scheduled', align: 'right' },
   { title: 'running', align: 'right' },
   { title: 'tenants', align: 'right' },
   { title: 'workers', align: 'right' },

@@ -1,11 +1,11 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { delay, systemClock } from '../../clock.js'
 import type { TenantOrder } from '../../numbers/numbers.js'
 import type { Tenantry } from '../../tenantry.js'
 import { CONNECTION_HELP } from '../connect.js'
 import { type CommandFactory, type Edge, interruptible, stdoutColors } from '../edge.js'
 import { queueLines, tenantTable } from '../numbers-report.js'
-import { positiveNumber, schemaOption } from '../options.js'
+import { duration, schemaOption } from '../options.js'
 import { type Colors, printable } from '../output.js'
 import { Screen } from '../screen.js'
 import { withTenantry } from '../session.js'
@@ -15,6 +15,7 @@ interface Options {
   readonly queue: string
   readonly sort: TenantOrder
   readonly minutes: number
+  /** Milliseconds. */
   readonly interval: number
   readonly once?: true
   readonly schema?: string
@@ -22,6 +23,8 @@ interface Options {
 
 /** A look may take this part of the time at most: with very many tenants it comes less often than asked for. */
 const LOOKING_SHARE = 0.2
+
+const INTERVAL_MS_MAX = 3_600_000
 
 /** Tenants that are printed when there is no window whose height says how many. */
 const ROWS_DEFAULT = 20
@@ -32,7 +35,11 @@ export const topCommand: CommandFactory = (edge) =>
     .addOption(queueOption())
     .addOption(sortOption())
     .addOption(minutesOption())
-    .option('--interval <seconds>', 'time between two looks', positiveNumber, 2)
+    .addOption(
+      new Option('--interval <duration>', 'time between two looks, as in 500ms or 10s')
+        .argParser(duration(1, INTERVAL_MS_MAX))
+        .default(2_000, '2s'),
+    )
     .option('--once', 'print one look and end')
     .addOption(schemaOption())
     .addHelpText('after', HELP)
@@ -61,7 +68,7 @@ async function watch(edge: Edge, tenantry: Tenantry, options: Options & { readon
       if (screen) screen.draw(`${text}q quits`)
       else edge.stdout.write(`${text}\n`)
       const tookMs = systemClock.monotonicMs() - startedMs
-      await delay(Math.max(options.interval * 1_000, tookMs / LOOKING_SHARE - tookMs), ended)
+      await delay(Math.max(options.interval, tookMs / LOOKING_SHARE - tookMs), ended)
     }
     edge.signal.throwIfAborted()
   } finally {
