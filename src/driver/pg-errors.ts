@@ -129,6 +129,16 @@ export function isMissingPartition(error: unknown, table: string): boolean {
   return sqlStateOf(error) === '23514' && typeof failed?.table === 'string' && failed.table.startsWith(table)
 }
 
+/** `invalid_parameter_value`, with which our own functions refuse a setting; the message is for people. */
+export function isRefusedSetting(error: unknown): boolean {
+  return sqlStateOf(error) === '22023'
+}
+
+/** Raised by our own functions when an enqueue would exceed a quota. */
+export function isQuotaRefusal(error: unknown): boolean {
+  return sqlStateOf(error) === 'TQ001'
+}
+
 /** A value that the database cannot store, whatever its constraints: class 22, or class 54 for one that is too large. */
 export function isRefusedValue(error: unknown): boolean {
   return /^(22|54)/.test(sqlStateOf(error) ?? '')

@@ -1,8 +1,7 @@
-import { isMissingPartition, sqlStateOf, toTenantryError } from '../driver/pg-errors.js'
-import type { TextRow } from '../driver/statement.js'
+import { isRefusedSetting } from '../driver/pg-errors.js'
+import type { SqlQuery, TextRow } from '../driver/statement.js'
 import { ConfigurationError } from '../errors.js'
 import type { JobFilter } from '../job/filter.js'
-import { HISTORY_DAYS_AHEAD } from '../limits.js'
 import type {
   Configured,
   GroupSettings,
@@ -12,9 +11,10 @@ import type {
   SettingsChange,
   TenantSettings,
 } from '../settings/settings.js'
+import { Database } from './database.js'
 import { column } from './rows.js'
 import { settingsJson, settingsOf } from './settings-json.js'
-import { type Statement, type Statements, statements } from './sql.js'
+import type { Statement, Statements } from './sql.js'
 import type { Queryable } from './store.js'
 import { textRows } from './text-rows.js'
 
@@ -40,17 +40,13 @@ const OCCUPANCY_MAX = 10_000
 
 /** What operators change, on PostgreSQL. Each call is a transaction of its own. */
 export class AdminStore {
-  readonly #transaction: Transaction
-  readonly #schema: string
-  readonly #hint: string | undefined
+  readonly #database: Database
   readonly #statements: Statements
 
   /** `hint`: see `toTenantryError`. */
   constructor(transaction: Transaction, schema: string, hint?: string) {
-    this.#transaction = transaction
-    this.#schema = schema
-    this.#hint = hint
-    this.#statements = statements(schema)
+    this.#database = new Database((query) => sendAlone(transaction, query), { schema, hint })
+    this.#statements = this.#database.statements
   }
 
   configureQueue(queue: string, change: SettingsChange<QueueSettings>): Promise<Configured<QueueSettings>> {
@@ -83,11 +79,11 @@ export class AdminStore {
 
   /** A pause that is on stays on since when it was. */
   async pause(queue: string, scope: JobFilter): Promise<void> {
-    await this.#run(this.#statements.pause, [queue, JSON.stringify(scope)])
+    await this.#database.run(this.#statements.pause, [queue, JSON.stringify(scope)])
   }
 
   async resume(queue: string, scope: JobFilter): Promise<void> {
-    await this.#run(this.#statements.resume, [queue, JSON.stringify(scope)])
+    await this.#database.run(this.#statements.resume, [queue, JSON.stringify(scope)])
   }
 
   /** Cancels jobs that wait. */
@@ -98,31 +94,22 @@ export class AdminStore {
   ): Promise<Batch> {
     const { reason, limit, cursor } = request
     const values = [queue, JSON.stringify(filter), reason, limit, cursor ?? null]
-    try {
-      return batchOf(await this.#send(this.#statements.cancel_batch, values))
-    } catch (error) {
-      if (!isMissingPartition(error, 'job_history')) throw this.#translated(error)
-      await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
-      return batchOf(await this.#run(this.#statements.cancel_batch, values))
-    }
+    return this.#database.withHistory(async () =>
+      batchOf(await this.#database.one(this.#statements.cancel_batch, values)),
+    )
   }
 
   /** Deletes jobs that wait. */
   async purgeBatch(queue: string, filter: JobFilter, { limit, cursor }: BatchRequest): Promise<Batch> {
     return batchOf(
-      await this.#run(this.#statements.purge_batch, [queue, JSON.stringify(filter), limit, cursor ?? null]),
+      await this.#database.one(this.#statements.purge_batch, [queue, JSON.stringify(filter), limit, cursor ?? null]),
     )
   }
 
   /** Deletes jobs that had ended by the time of the first batch. */
   async purgeHistory(queue: string, filter: JobFilter, { limit, cursor }: BatchRequest): Promise<Batch> {
-    const [row] = await this.#run(this.#statements.purge_history, [
-      queue,
-      JSON.stringify(filter),
-      cursor ?? null,
-      limit,
-    ])
-    if (!row) throw new Error('expected one row from purge_history')
+    const values = [queue, JSON.stringify(filter), cursor ?? null, limit]
+    const row = await this.#database.one(this.#statements.purge_history, values)
     const changed = Number(column(row, 'changed'))
     return { changed, ...(changed > 0 && { cursor: column(row, 'until') }) }
   }
@@ -134,20 +121,19 @@ export class AdminStore {
     { limit, cursor }: BatchRequest,
   ): Promise<Batch> {
     const values = [queues.from, queues.to, JSON.stringify(filter), limit, cursor ?? null]
-    return batchOf(await this.#run(this.#statements.move_batch, values))
+    return batchOf(await this.#database.one(this.#statements.move_batch, values))
   }
 
   /** Waits for the end of a claim that is under way. */
   async awaitClaim(queue: string): Promise<void> {
-    await this.#run(this.#statements.await_claim, [queue])
+    await this.#database.run(this.#statements.await_claim, [queue])
   }
 
   async occupancy(
     queue: string,
     { tenant = null, kind = null }: { readonly tenant?: string | null; readonly kind?: string | null },
   ): Promise<{ readonly running: number; readonly waiting: number }> {
-    const [row] = await this.#run(this.#statements.occupancy, [queue, tenant, kind, OCCUPANCY_MAX])
-    if (!row) throw new Error('expected one row from occupancy')
+    const row = await this.#database.one(this.#statements.occupancy, [queue, tenant, kind, OCCUPANCY_MAX])
     return { running: Number(column(row, 'running')), waiting: Number(column(row, 'waiting')) }
   }
 
@@ -156,33 +142,22 @@ export class AdminStore {
     values: readonly unknown[],
     names: readonly string[],
   ): Promise<Settings> {
-    const [row] = await this.#run(statement, values)
-    if (!row) throw new Error(`expected one row from ${statement.name}`)
+    const row = await this.#database.one(statement, values)
     return settingsOf<Settings>(column(row, 'settings'), names)
-  }
-
-  async #run(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
-    try {
-      return await this.#send(statement, values)
-    } catch (error) {
-      throw this.#translated(error)
-    }
-  }
-
-  #send(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
-    return this.#transaction((client) => textRows(client, statement.text, values))
-  }
-
-  #translated(error: unknown): unknown {
-    // Our own functions refuse what only they can know, such as a setting that the queue's strategy cannot enforce.
-    if (sqlStateOf(error) === '22023') return new ConfigurationError((error as Error).message, { cause: error })
-    return toTenantryError(error, this.#schema, this.#hint)
   }
 }
 
-function batchOf(rows: readonly TextRow[]): Batch {
-  const [row] = rows
-  if (!row) throw new Error('expected one row from a batch')
+/** Our own functions refuse what only they can know, such as a setting that the queue's strategy cannot enforce. */
+async function sendAlone(transaction: Transaction, { text, values = [] }: SqlQuery): Promise<readonly TextRow[]> {
+  try {
+    return await transaction((client) => textRows(client, text, values))
+  } catch (error) {
+    if (isRefusedSetting(error)) throw new ConfigurationError((error as Error).message, { cause: error })
+    throw error
+  }
+}
+
+function batchOf(row: TextRow): Batch {
   const cursor = row['cursor']
   return { changed: Number(column(row, 'changed')), ...(cursor != null && { cursor }) }
 }

@@ -1,40 +1,22 @@
 import { readWhy } from '../diagnosis/read.js'
 import type { Why, WhyTarget } from '../diagnosis/why.js'
-import { toTenantryError } from '../driver/pg-errors.js'
-import type { SqlQuery, TextRow } from '../driver/statement.js'
+import { Database, type Send } from './database.js'
 import { column } from './rows.js'
-import { type Statements, statements } from './sql.js'
 
 /** Asks the database why things are as they are. */
 export class DiagnosisStore {
-  readonly #session: { query(query: SqlQuery): Promise<readonly TextRow[]> }
-  readonly #schema: string
-  readonly #hint: string | undefined
-  readonly #statements: Statements
+  readonly #database: Database
 
   /** `hint`: see `toTenantryError`. */
-  constructor(session: { query(query: SqlQuery): Promise<readonly TextRow[]> }, schema: string, hint?: string) {
-    this.#session = session
-    this.#schema = schema
-    this.#hint = hint
-    this.#statements = statements(schema)
+  constructor(session: { readonly query: Send }, schema: string, hint?: string) {
+    this.#database = new Database((query) => session.query(query), { schema, hint })
   }
 
   async why(target: WhyTarget): Promise<Why> {
-    const query =
-      'job' in target
-        ? { ...this.#statements.why_job, values: [target.job] }
-        : { ...this.#statements.why_tenant, values: [target.queue, target.tenant, target.kind ?? null] }
-    const [row] = await this.#run(query)
-    if (!row) throw new Error('expected one row from why')
+    const { why_job: ofJob, why_tenant: ofTenant } = this.#database.statements
+    const row = await ('job' in target
+      ? this.#database.one(ofJob, [target.job])
+      : this.#database.one(ofTenant, [target.queue, target.tenant, target.kind ?? null]))
     return readWhy(column(row, 'rule'), column(row, 'detail'))
-  }
-
-  async #run(query: SqlQuery): Promise<readonly TextRow[]> {
-    try {
-      return await this.#session.query(query)
-    } catch (error) {
-      throw toTenantryError(error, this.#schema, this.#hint)
-    }
   }
 }

@@ -1,10 +1,8 @@
-import { toTenantryError } from '../driver/pg-errors.js'
-import type { SqlQuery, TextRow } from '../driver/statement.js'
 import type { QueueNumbers, TenantNumbers } from '../numbers/numbers.js'
 import type { WindowPart } from '../numbers/window.js'
+import { Database, type Send } from './database.js'
 import { toQueueNumbers, toTenantNumbers } from './numbers-rows.js'
 import { column } from './rows.js'
-import { type Statement, type Statements, statements } from './sql.js'
 
 /** What a worker says of itself. */
 export interface Presence {
@@ -18,40 +16,28 @@ export interface Presence {
   readonly ageMs: number
 }
 
-/** Rows of windows forgotten in one call, and calls in one round of maintenance. The next round goes on. */
+/** Rows of windows forgotten in one call. */
 const PRUNE_ROWS = 1_000
-const PRUNE_CALLS_MAX = 20
-
-/** What the store needs of a connection or a pool. */
-export interface NumbersSession {
-  query(query: SqlQuery): Promise<readonly TextRow[]>
-}
 
 /** Where workers write down what they count, and operators read it. What is written may be sent twice, and lost without harm. */
 export class NumbersStore {
-  readonly #session: NumbersSession
-  readonly #schema: string
-  readonly #hint: string | undefined
-  readonly #statements: Statements
+  readonly #database: Database
 
   /** `hint`: see `toTenantryError`. */
-  constructor(session: NumbersSession, schema: string, hint?: string) {
-    this.#session = session
-    this.#schema = schema
-    this.#hint = hint
-    this.#statements = statements(schema)
+  constructor(session: { readonly query: Send }, schema: string, hint?: string) {
+    this.#database = new Database((query) => session.query(query), { schema, hint })
   }
 
   /** Says that the worker is there; answers with the database's time in milliseconds since 1970. */
   async beat({ workerId, queues, kinds, slots, running, ageMs }: Presence): Promise<number> {
-    const [row] = await this.#run(this.#statements.beat, [workerId, queues, kinds, slots, running, ageMs])
-    if (!row) throw new Error('expected one row from beat')
+    const values = [workerId, queues, kinds, slots, running, ageMs]
+    const row = await this.#database.one(this.#database.statements.beat, values)
     return Number(column(row, 'now_ms'))
   }
 
   /** Takes the worker off the list. */
   async leave(workerId: string): Promise<void> {
-    await this.#run(this.#statements.leave, [workerId])
+    await this.#database.run(this.#database.statements.leave, [workerId])
   }
 
   /** Puts the part in place of what was recorded of it before. */
@@ -59,22 +45,29 @@ export class NumbersStore {
     const { queue, minute, part, tenants, started, completed, failed, busySeconds, waits, runs } = of
     const counts = [tenants, started, completed, failed, busySeconds]
     const histograms = [waits, runs].flatMap(({ places, buckets, jobs }) => [places, buckets, jobs])
-    await this.#run(this.#statements.record_numbers, [queue, minute, workerId, part, ...counts, ...histograms])
+    await this.#database.run(this.#database.statements.record_numbers, [
+      queue,
+      minute,
+      workerId,
+      part,
+      ...counts,
+      ...histograms,
+    ])
   }
 
   /** Forgets what is older than an hour; bounded, safe to run anywhere. */
   async prune(): Promise<void> {
-    for (let call = 0; call < PRUNE_CALLS_MAX; call += 1) {
-      const [row] = await this.#run(this.#statements.prune_numbers, [PRUNE_ROWS])
-      if (Number(row?.['forgotten'] ?? 0) < PRUNE_ROWS) return
-    }
+    await this.#database.prune(async () => {
+      const row = await this.#database.one(this.#database.statements.prune_numbers, [PRUNE_ROWS])
+      return Number(column(row, 'forgotten')) >= PRUNE_ROWS
+    })
   }
 
   async tenants(
     queue: string,
     { countMax, minutes }: { readonly countMax: number; readonly minutes: number },
   ): Promise<TenantNumbers[]> {
-    const rows = await this.#run(this.#statements.tenant_numbers, [queue, countMax, minutes])
+    const rows = await this.#database.run(this.#database.statements.tenant_numbers, [queue, countMax, minutes])
     return rows.map(toTenantNumbers)
   }
 
@@ -83,15 +76,7 @@ export class NumbersStore {
     queue: string | null,
     { countMax, minutes }: { readonly countMax: number; readonly minutes: number },
   ): Promise<QueueNumbers[]> {
-    const rows = await this.#run(this.#statements.queue_numbers, [queue, countMax, minutes])
+    const rows = await this.#database.run(this.#database.statements.queue_numbers, [queue, countMax, minutes])
     return rows.map(toQueueNumbers)
-  }
-
-  async #run(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
-    try {
-      return await this.#session.query({ name: statement.name, text: statement.text, values })
-    } catch (error) {
-      throw toTenantryError(error, this.#schema, this.#hint)
-    }
   }
 }

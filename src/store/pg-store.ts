@@ -1,14 +1,15 @@
-import { isIsolationRefusal, isMissingPartition, isSerializationFailure, toTenantryError } from '../driver/pg-errors.js'
+import { isIsolationRefusal, isSerializationFailure } from '../driver/pg-errors.js'
 import type { Settled, SqlQuery, TextRow } from '../driver/statement.js'
 import type { Job, JobRecord, JobState, NewJob } from '../job/job.js'
 import { HISTORY_DAYS_AHEAD, RECLAIM_LEASES_MAX } from '../limits.js'
 import type { Settlement } from '../settle/outcome.js'
+import { Database } from './database.js'
 import { enqueueBatches, enqueueValues } from './enqueue-values.js'
 import { interleave } from './interleave.js'
 import { quotaExceeded } from './quota-exceeded.js'
 import { column, optionalNumber, time, toJob } from './rows.js'
 import { finalizeValues, requeueValues, sortOutcomes } from './settlement-values.js'
-import { type Statement, type Statements, statements } from './sql.js'
+import type { Statement, Statements } from './sql.js'
 import type { Claim, ClaimRequest, Queryable, Reclaimed, Store } from './store.js'
 import { textRows } from './text-rows.js'
 
@@ -28,14 +29,10 @@ const DISCARDED_DAYS = 30
 /** Idle lanes forgotten in one call. */
 const PRUNE_LANES = 1_000
 
-/** Calls of each kind in one round of maintenance, since claims wait behind them. The next round goes on. */
-const PRUNE_CALLS_MAX = 20
-
 /** The queue on PostgreSQL: statement, parameters, rows. What it decides is in the SQL. */
 export class PgStore implements Store {
   readonly #session: Session
-  readonly #schema: string
-  readonly #hint: string | undefined
+  readonly #database: Database
   readonly #statements: Statements
   /** Set when the role's default isolation level turned out to be another one. */
   #setsIsolation = false
@@ -43,9 +40,8 @@ export class PgStore implements Store {
   /** `hint`: see `toTenantryError`. */
   constructor(session: Session, schema: string, hint?: string) {
     this.#session = session
-    this.#schema = schema
-    this.#hint = hint
-    this.#statements = statements(schema)
+    this.#database = new Database((query) => this.#send(query), { schema, hint })
+    this.#statements = this.#database.statements
   }
 
   async enqueue(jobs: readonly NewJob[], transaction?: Queryable): Promise<string[]> {
@@ -76,13 +72,13 @@ export class PgStore implements Store {
   }
 
   async claimed(leaseId: string): Promise<readonly Job[]> {
-    const rows = await this.#run(this.#statements.claimed, [leaseId])
+    const rows = await this.#database.run(this.#statements.claimed, [leaseId])
     return rows.map(toJob)
   }
 
   async extend(leaseIds: readonly string[], leaseMs: number): Promise<ReadonlySet<string>> {
     if (leaseIds.length === 0) return new Set()
-    return ids(await this.#run(this.#statements.extend, [leaseIds, leaseMs]))
+    return ids(await this.#database.run(this.#statements.extend, [leaseIds, leaseMs]))
   }
 
   async settle(
@@ -118,8 +114,8 @@ export class PgStore implements Store {
   }
 
   async reclaim(): Promise<Reclaimed> {
-    const [row] = await this.#runWithHistory(this.#statements.reclaim, [RECLAIM_LEASES_MAX])
-    if (!row) throw new Error('expected one row from reclaim')
+    const database = this.#database
+    const row = await database.withHistory(() => database.one(this.#statements.reclaim, [RECLAIM_LEASES_MAX]))
     const nextDueMs = optionalNumber(row, 'next_due_ms')
     return {
       leases: Number(column(row, 'leases')),
@@ -130,20 +126,20 @@ export class PgStore implements Store {
   }
 
   async maintain(): Promise<void> {
-    await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
-    await this.#run(this.#statements.heal_leases, [])
-    for (let call = 0; call < PRUNE_CALLS_MAX; call += 1) {
-      const [row] = await this.#run(this.#statements.prune_history, [SETTLED_DAYS, DISCARDED_DAYS])
-      if (!row?.['dropped']) break
-    }
-    for (let call = 0; call < PRUNE_CALLS_MAX; call += 1) {
-      const [row] = await this.#run(this.#statements.prune_ring, [PRUNE_LANES])
-      if (Number(row?.['forgotten'] ?? 0) < PRUNE_LANES) break
-    }
+    await this.#database.run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
+    await this.#database.run(this.#statements.heal_leases, [])
+    await this.#database.prune(async () => {
+      const row = await this.#database.one(this.#statements.prune_history, [SETTLED_DAYS, DISCARDED_DAYS])
+      return row['dropped'] != null
+    })
+    await this.#database.prune(async () => {
+      const row = await this.#database.one(this.#statements.prune_ring, [PRUNE_LANES])
+      return Number(column(row, 'forgotten')) >= PRUNE_LANES
+    })
   }
 
   async job(id: string): Promise<JobRecord | undefined> {
-    const [row] = await this.#run(this.#statements.job, [id])
+    const [row] = await this.#database.run(this.#statements.job, [id])
     if (!row) return undefined
     const finalized = row['finalized_at_seconds'] != null
     return {
@@ -161,26 +157,17 @@ export class PgStore implements Store {
 
   /** The channel on which workers of this schema are notified. */
   async channel(): Promise<string> {
-    const [row] = await this.#run(this.#statements.channel, [])
-    if (!row) throw new Error('expected one row from channel')
-    return column(row, 'channel')
+    return column(await this.#database.one(this.#statements.channel, []), 'channel')
   }
 
-  /** A partition can be missing when no worker ran for a fortnight: then it is made here, and nothing is lost. */
-  async #runWithHistory(statement: Statement, values: unknown[]): Promise<readonly TextRow[]> {
-    try {
-      return await this.#run(statement, values)
-    } catch (error) {
-      if (!isMissingPartition(error, 'job_history')) throw error
-      await this.#run(this.#statements.ensure_history, [HISTORY_DAYS_AHEAD])
-      return this.#run(statement, values)
-    }
+  #runWithHistory(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
+    return this.#database.withHistory(() => this.#database.run(statement, values))
   }
 
   async #enqueue(jobs: readonly NewJob[]): Promise<string[]> {
     const [only, ...others] = enqueueBatches(jobs)
     if (only && others.length === 0) {
-      const rows = await this.#run(this.#statements.enqueue_many, enqueueValues(only))
+      const rows = await this.#database.run(this.#statements.enqueue_many, enqueueValues(only))
       return rows.map((row) => column(row, 'id'))
     }
     if (!this.#session.transaction) throw new Error('broken invariant: large enqueues go through the pool')
@@ -203,7 +190,7 @@ export class PgStore implements Store {
       const isEmpty = rows[0] !== undefined && column(rows[0], 'claimed') === '0'
       return [rows, isEmpty ? [] : await this.#send(read)]
     } catch (error) {
-      throw this.#translated(error)
+      throw this.#database.translated(error)
     }
   }
 
@@ -216,7 +203,7 @@ export class PgStore implements Store {
     )
     const failed = results.find((result) => result.status === 'rejected')
     if (failed?.status === 'rejected') {
-      if (isExplicit || !isIsolationRefusal(failed.reason)) throw this.#translated(failed.reason)
+      if (isExplicit || !isIsolationRefusal(failed.reason)) throw this.#database.translated(failed.reason)
       this.#setsIsolation = true
       return this.#exchangeClaim(claim, read)
     }
@@ -226,14 +213,6 @@ export class PgStore implements Store {
 
   #query(statement: Statement, values: readonly unknown[]): SqlQuery {
     return { name: statement.name, text: statement.text, values }
-  }
-
-  async #run(statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
-    try {
-      return await this.#send(this.#query(statement, values))
-    } catch (error) {
-      throw this.#translated(error)
-    }
   }
 
   /** A serialization failure says that the role's default level is another: at READ COMMITTED there are none. */
@@ -258,10 +237,6 @@ export class PgStore implements Store {
   /** In somebody else's transaction: without a name, which their session may not keep, and with their errors left alone. */
   #runIn(transaction: Queryable, statement: Statement, values: readonly unknown[]): Promise<readonly TextRow[]> {
     return textRows(transaction, statement.text, values)
-  }
-
-  #translated(error: unknown): unknown {
-    return toTenantryError(error, this.#schema, this.#hint)
   }
 }
 

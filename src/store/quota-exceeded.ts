@@ -1,9 +1,9 @@
-import { serverErrorOf, sqlStateOf } from '../driver/pg-errors.js'
+import { isQuotaRefusal, serverErrorOf } from '../driver/pg-errors.js'
 import { QuotaExceededError } from '../errors.js'
 
 /** What the schema raises when an enqueue would exceed a quota, as an error of ours; undefined for anything else. */
 export function quotaExceeded(error: unknown): QuotaExceededError | undefined {
-  if (sqlStateOf(error) !== 'TQ001') return undefined
+  if (!isQuotaRefusal(error)) return undefined
   const { message, detail } = serverErrorOf(error) as { readonly message: string; readonly detail?: unknown }
   if (typeof detail !== 'string') return undefined
   const refused = JSON.parse(detail) as {
