@@ -11,7 +11,7 @@ import { compress, readTrace } from '../../workload/trace.js'
 import { CONNECTION_HELP, schemaFrom } from '../connect.js'
 import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
 import { CommandError, EXIT } from '../exit-codes.js'
-import { duration, jsonOption, schemaOption, wholeNumber } from '../options.js'
+import { jsonOption, schemaOption, wholeNumber } from '../options.js'
 import { exactJson, json } from '../output.js'
 import { withSession } from '../session.js'
 import { dispatchesTable, fairnessLine, simulatedTable, type TenantDispatches } from '../simulate-report.js'
@@ -23,8 +23,7 @@ interface Options {
   readonly jobs: number
   readonly slots: number
   readonly batch: number
-  /** Milliseconds. */
-  readonly run: number
+  readonly runMs: number
   readonly charge: Charge
   readonly seed: number
   readonly rows: number
@@ -43,8 +42,6 @@ interface Options {
 /** More would take more memory than a laptop has to spare: about 300 bytes a job. */
 const JOBS_MAX = 5_000_000
 
-const RUN_MS_MAX = 86_400_000
-
 export const simulateCommand: CommandFactory = (edge) =>
   new Command('simulate')
     .description('run the scheduler in memory: a workload against FIFO, or what a live queue would start next')
@@ -53,11 +50,7 @@ export const simulateCommand: CommandFactory = (edge) =>
     .option('--jobs <n>', 'jobs of the workload', wholeNumber(1, JOBS_MAX), 10_000)
     .option('--slots <n>', 'jobs that run at a time', wholeNumber(1, 100_000), 8)
     .option('--batch <n>', 'jobs that a claim asks for at most', wholeNumber(1, 500), 8)
-    .addOption(
-      new Option('--run <duration>', 'how long a job of a made-up workload runs, as in 100ms or 5s')
-        .argParser(duration(1, RUN_MS_MAX))
-        .default(100, '100ms'),
-    )
+    .option('--run-ms <ms>', 'how long a job of a made-up workload runs', wholeNumber(1, 86_400_000), 100)
     .option('--seed <n>', 'of chance: the same seed gives the same run', wholeNumber(0, 4_294_967_295), 1)
     .addOption(new Option('--charge <what>', 'what a turn costs').choices(['jobs', 'time']).default('jobs'))
     .option('--rows <n>', 'print only so many tenants', wholeNumber(1, 1_000_000), 20)
@@ -103,9 +96,9 @@ async function simulated(
 }
 
 async function chosen(options: Options & { readonly workload: string }): Promise<SimulatedWorkload> {
-  const { workload, tenants, jobs, slots, run, seed } = options
+  const { workload, tenants, jobs, slots, runMs, seed } = options
   const name = WORKLOADS.find((each) => each === workload) as WorkloadName | undefined
-  if (name) return workloadOf(name, { tenants, jobs, slots, durationMs: run, seed })
+  if (name) return workloadOf(name, { tenants, jobs, slots, durationMs: runMs, seed })
   return { jobs: compress(await readTrace(workload, jobs), 1).jobs, groups: new Map() }
 }
 
