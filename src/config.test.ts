@@ -6,25 +6,25 @@ import { toTenantryError } from './driver/pg-errors.js'
 import { Tenantry } from './tenantry.js'
 
 test('a connection string that is there and undefined is named when the connection fails', () => {
-  const { connectionHint } = resolveOptions({ connectionString: undefined })
+  const { connectionAdvice } = resolveOptions({ connectionString: undefined })
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' })
-  expect(toTenantryError(refused, 'tenantry', connectionHint)).toMatchObject({
+  expect(toTenantryError(refused, 'tenantry', connectionAdvice)).toMatchObject({
     code: 'DATABASE_UNREACHABLE',
     message:
       'the database cannot be reached; connect ECONNREFUSED 127.0.0.1:5432; ' +
       'connectionString is undefined (is DATABASE_URL set?)',
   })
   const role = Object.assign(new Error('role "root" does not exist'), { code: '28000' })
-  expect(toTenantryError(role, 'tenantry', connectionHint).message).toBe(
+  expect(toTenantryError(role, 'tenantry', connectionAdvice).message).toBe(
     'the database refuses the login; role "root" does not exist; connectionString is undefined (is DATABASE_URL set?)',
   )
   const query = Object.assign(new Error('division by zero'), { code: '22012' })
-  expect(toTenantryError(query, 'tenantry', connectionHint).message).not.toContain('connectionString')
+  expect(toTenantryError(query, 'tenantry', connectionAdvice).message).not.toContain('connectionString')
 })
 
 test('nothing is said of a connection string that was not given, or not needed', () => {
   for (const options of [{}, { connectionString: undefined, connection: { host: 'db' } }, { connectionString: 'x' }]) {
-    expect(resolveOptions(options).connectionHint).toBeUndefined()
+    expect(resolveOptions(options).connectionAdvice).toBeUndefined()
   }
 })
 

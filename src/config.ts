@@ -38,7 +38,7 @@ export interface ResolvedTenantryOptions {
   readonly poolMax: number
   readonly schema: string
   /** What an error of a connection should say besides: that an option was most likely meant to be something. */
-  readonly connectionHint: string | undefined
+  readonly connectionAdvice: string | undefined
   readonly payloadBytesMax: number
   readonly logger: Logger
 }
@@ -70,7 +70,7 @@ export function resolveOptions(options: TenantryOptions): ResolvedTenantryOption
     listenClient:
       options.listenConnectionString === undefined ? client : { connectionString: options.listenConnectionString },
     pool,
-    connectionHint: hintOf(options),
+    connectionAdvice: adviceOf(options),
     poolMax: integerOption('poolMax', options.poolMax ?? POOL_SIZE_DEFAULT, { min: 1, max: 1_000 }),
     schema,
     payloadBytesMax: integerOption('payloadBytesMax', options.payloadBytesMax ?? PAYLOAD_BYTES_DEFAULT, {
@@ -82,7 +82,7 @@ export function resolveOptions(options: TenantryOptions): ResolvedTenantryOption
 }
 
 /** The key is there and its value is not: `process.env.SOMETHING` that is not set. */
-function hintOf(options: TenantryOptions): string | undefined {
+function adviceOf(options: TenantryOptions): string | undefined {
   const isForgotten = 'connectionString' in options && options.connectionString === undefined
   if (!isForgotten || options.connection !== undefined || options.pool !== undefined) return undefined
   return 'connectionString is undefined (is DATABASE_URL set?)'

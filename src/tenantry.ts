@@ -80,22 +80,22 @@ export class Tenantry {
 
   constructor(options: TenantryOptions = {}) {
     this.#options = resolveOptions(options)
-    const { client, pool, poolMax, schema, connectionHint, logger } = this.#options
+    const { client, pool, poolMax, schema, connectionAdvice, logger } = this.#options
     this.#pool = new DatabasePool(pool ? { pool, logger } : { client, max: poolMax, logger })
     const session = poolSession(this.#pool)
-    this.#store = new PgStore(session, schema, connectionHint)
-    this.#admin = new AdminStore(session.transaction, schema, connectionHint)
-    this.#diagnosis = new DiagnosisStore(session, schema, connectionHint)
-    this.#numbers = new NumbersStore(session, schema, connectionHint)
+    this.#store = new PgStore(session, schema, connectionAdvice)
+    this.#admin = new AdminStore(session.transaction, schema, connectionAdvice)
+    this.#diagnosis = new DiagnosisStore(session, schema, connectionAdvice)
+    this.#numbers = new NumbersStore(session, schema, connectionAdvice)
   }
 
   /** Creates or upgrades the schema. Any number of processes may call it at once: one does the work, the others wait. */
   async migrate(): Promise<{ readonly applied: readonly number[] }> {
-    const { schema, connectionHint, logger } = this.#options
+    const { schema, connectionAdvice, logger } = this.#options
     try {
       return await this.#pool.session((client) => migrate(client, { schema, logger }))
     } catch (error) {
-      throw toTenantryError(error, schema, connectionHint)
+      throw toTenantryError(error, schema, connectionAdvice)
     }
   }
 

@@ -20,17 +20,17 @@ export function workerDependencies(
   pool: DatabasePool,
   worker: Pick<ResolvedWorkerOptions, 'listen'>,
 ): WorkerDependencies {
-  const { client, schema, connectionHint, logger } = options
+  const { client, schema, connectionAdvice, logger } = options
   const claims = new Connection({ client, logger })
   const settles = new Connection({ client, logger })
-  const claimStore = new PgStore(claims, schema, connectionHint)
+  const claimStore = new PgStore(claims, schema, connectionAdvice)
   const hints = worker.listen ? new QueueHints() : undefined
   let listener: NotificationConnection | undefined
   return {
     claimStore,
-    settleStore: new PgStore(settles, schema, connectionHint),
+    settleStore: new PgStore(settles, schema, connectionAdvice),
     // Behind claims rather than before outcomes: nobody waits for numbers.
-    numbersStore: new NumbersStore(claims, schema, connectionHint),
+    numbersStore: new NumbersStore(claims, schema, connectionAdvice),
     transactions: pool,
     notifications: hints,
     checkReady: async () => {

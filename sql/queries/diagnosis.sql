@@ -198,24 +198,24 @@ where head.run_at < pg_catalog.clock_timestamp() - interval '1 minute' and queue
   )
 limit 20;
 
--- name: doctor_hints
+-- name: doctor_signals
 -- Signals and notices that nobody folds into the ring: more than claims can have left, or any where no worker claims.
-select hint.queue, hint.kind, hint.sort, hint.hints
+select behind.queue, behind.kind, behind.sort, behind.signals
 from (
-  select seen.queue, seen.kind, 'signals' as sort, count(*) as hints
+  select seen.queue, seen.kind, 'signal' as sort, count(*) as signals
   from (select signal.queue, signal.kind from :schema.signal limit 100000) as seen
   group by seen.queue, seen.kind
   union all
-  select seen.queue, seen.kind, 'notices', count(*)
+  select seen.queue, seen.kind, 'notice', count(*)
   from (select notice.queue, notice.kind from :schema.notice limit 100000) as seen
   group by seen.queue, seen.kind
-) as hint
-where hint.hints > 10000 or not exists (
+) as behind
+where behind.signals > 10000 or not exists (
   select from :schema.worker
-  where hint.queue = any (worker.queues) and (hint.kind = '' or hint.kind = any (worker.kinds))
+  where behind.queue = any (worker.queues) and (behind.kind = '' or behind.kind = any (worker.kinds))
     and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
 )
-order by hint.hints desc
+order by behind.signals desc
 limit 20;
 
 -- name: doctor_workers

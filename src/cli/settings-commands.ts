@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { spaced } from '../casing.js'
 import type { SettingsChange } from '../settings/settings.js'
 import type { Tenantry } from '../tenantry.js'
 import { CONNECTION_HELP } from './connect.js'
@@ -98,7 +99,7 @@ async function apply<Settings>(edge: Edge, command: Command, application: Applic
   }
   const { bold } = stdoutColors(edge, command)
   for (const each of names) {
-    const title = each.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/ at$/, '')
+    const title = spaced(each).replace(/ at$/, '')
     edge.stdout.write(`${bold(title.padEnd(20))}${printable(spelled(each, now[each]))}\n`)
   }
 }

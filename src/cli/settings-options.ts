@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
+import { kebabCase } from '../casing.js'
 import { ConfigurationError } from '../errors.js'
 import { type Check, SETTING_CHECKS } from '../settings/check.js'
 import { CHARGES, HISTORY_MODES, type Objective, type RateLimit, STRATEGIES } from '../settings/settings.js'
@@ -47,8 +48,7 @@ export function settingOptions(of: SettingsOf): readonly Option[] {
     const spelling = SPELLINGS[name]
     if (!spelling) throw new Error(`broken invariant: no way to spell the setting ${name}`)
     const { placeholder, description, read } = spelling
-    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-    return new Option(`--${flag} <${placeholder}>`, description).argParser((text: string) =>
+    return new Option(`--${kebabCase(name)} <${placeholder}>`, description).argParser((text: string) =>
       text === 'none' && name !== 'history' ? NONE : checked(check, name, read(text)),
     )
   })

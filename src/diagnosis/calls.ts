@@ -1,3 +1,4 @@
+import { kebabCase } from '../casing.js'
 import type { Remedy } from './why.js'
 import { literal, named, shellWord } from './words.js'
 
@@ -18,7 +19,7 @@ export function configure(target: SettingTarget, setting: SettingValue, sentence
   const method = `configure${scope.slice(0, 1).toUpperCase()}${scope.slice(1)}`
   const names = scope === 'queue' ? [queue] : [queue, target.name]
   const value = typeof setting.value === 'number' ? String(setting.value) : `{ limit: ${setting.value.limit} }`
-  const option = `--${setting.name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+  const option = `--${kebabCase(setting.name)}`
   const argument = typeof setting.value === 'number' ? String(setting.value) : `${setting.value.limit}/s`
   const command =
     scope === 'queue'

@@ -1,9 +1,18 @@
+import { camelCase } from '../casing.js'
 import { explain } from './explain.js'
 import { remediesOf } from './remedies.js'
 import type { Reason, Why } from './why.js'
 
 /** Members that hold a time, as ISO 8601. */
-const TIMES = /(At|Until|^since)$/
+const TIMES: readonly string[] = [
+  'claimedAt',
+  'finalizedAt',
+  'lastSeenAt',
+  'leaseUntil',
+  'queryStartedAt',
+  'runAt',
+  'since',
+]
 
 /** An answer of `why_job_v1` or `why_tenant_v1`, with both its facts in words. */
 export function readWhy(rule: string, detail: string): Why {
@@ -14,10 +23,10 @@ export function readWhy(rule: string, detail: string): Why {
 
 function camelCased(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map((each) => camelCased(each))
-  if (typeof value === 'string' && TIMES.test(name)) return new Date(value)
+  if (typeof value === 'string' && TIMES.includes(name)) return new Date(value)
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).map(([key, each]) => {
-    const camel = key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    const camel = camelCase(key)
     return [camel, camelCased(each, camel)]
   })
   return Object.fromEntries(members)

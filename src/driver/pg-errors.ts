@@ -190,13 +190,13 @@ function isKeptOut(error: unknown): boolean {
 }
 
 /**
- * What an error of one of our own statements is to the user. `cause` keeps what the database said. `hint` is what we know
+ * What an error of one of our own statements is to the user. `cause` keeps what the database said. `advice` is what we know
  * about where we connect to, for the errors that may be due to that.
  */
-export function toTenantryError(error: unknown, schema: string, hint?: string): TenantryError {
+export function toTenantryError(error: unknown, schema: string, advice?: string): TenantryError {
   if (error instanceof TenantryError) return error
   const options = { cause: error }
-  const hinted = hint === undefined ? '' : `; ${hint}`
+  const advised = advice === undefined ? '' : `; ${advice}`
   if (MISSING.includes(codeOf(error) ?? '')) {
     return new TenantryError(
       'MIGRATION_REQUIRED',
@@ -206,11 +206,11 @@ export function toTenantryError(error: unknown, schema: string, hint?: string): 
     )
   }
   if (classify(error) === 'unreachable') {
-    const message = `the database cannot be reached; ${textOf(error)}${hinted}`
+    const message = `the database cannot be reached; ${textOf(error)}${advised}`
     return new TenantryError('DATABASE_UNREACHABLE', message, options)
   }
   if (isKeptOut(error)) {
-    return new TenantryError('QUERY_FAILED', `the database refuses the login; ${textOf(error)}${hinted}`, options)
+    return new TenantryError('QUERY_FAILED', `the database refuses the login; ${textOf(error)}${advised}`, options)
   }
   return new TenantryError('QUERY_FAILED', `a statement of tenantry failed; ${textOf(error)}`, options)
 }

@@ -43,9 +43,9 @@ export class AdminStore {
   readonly #database: Database
   readonly #statements: Statements
 
-  /** `hint`: see `toTenantryError`. */
-  constructor(transaction: Transaction, schema: string, hint?: string) {
-    this.#database = new Database((query) => sendAlone(transaction, query), { schema, hint })
+  /** `advice`: see `toTenantryError`. */
+  constructor(transaction: Transaction, schema: string, advice?: string) {
+    this.#database = new Database((query) => sendAlone(transaction, query), { schema, advice })
     this.#statements = this.#database.statements
   }
 

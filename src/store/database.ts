@@ -10,7 +10,7 @@ export type Send = (query: SqlQuery) => Promise<readonly TextRow[]>
 export interface Place {
   readonly schema: string
   /** See `toTenantryError`. */
-  readonly hint: string | undefined
+  readonly advice: string | undefined
 }
 
 /** The statements of one schema, sent so that what fails is an error of ours. */
@@ -59,7 +59,7 @@ export class Database {
   }
 
   translated(error: unknown): Error {
-    return toTenantryError(error, this.#place.schema, this.#place.hint)
+    return toTenantryError(error, this.#place.schema, this.#place.advice)
   }
 }
 

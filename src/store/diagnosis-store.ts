@@ -7,9 +7,9 @@ import { column } from './rows.js'
 export class DiagnosisStore {
   readonly #database: Database
 
-  /** `hint`: see `toTenantryError`. */
-  constructor(session: { readonly query: Send }, schema: string, hint?: string) {
-    this.#database = new Database((query) => session.query(query), { schema, hint })
+  /** `advice`: see `toTenantryError`. */
+  constructor(session: { readonly query: Send }, schema: string, advice?: string) {
+    this.#database = new Database((query) => session.query(query), { schema, advice })
   }
 
   async why(target: WhyTarget): Promise<Why> {

@@ -23,9 +23,9 @@ const PRUNE_ROWS = 1_000
 export class NumbersStore {
   readonly #database: Database
 
-  /** `hint`: see `toTenantryError`. */
-  constructor(session: { readonly query: Send }, schema: string, hint?: string) {
-    this.#database = new Database((query) => session.query(query), { schema, hint })
+  /** `advice`: see `toTenantryError`. */
+  constructor(session: { readonly query: Send }, schema: string, advice?: string) {
+    this.#database = new Database((query) => session.query(query), { schema, advice })
   }
 
   /** Says that the worker is there; answers with the database's time in milliseconds since 1970. */

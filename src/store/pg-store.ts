@@ -37,10 +37,10 @@ export class PgStore implements Store {
   /** Set when the role's default isolation level turned out to be another one. */
   #setsIsolation = false
 
-  /** `hint`: see `toTenantryError`. */
-  constructor(session: Session, schema: string, hint?: string) {
+  /** `advice`: see `toTenantryError`. */
+  constructor(session: Session, schema: string, advice?: string) {
     this.#session = session
-    this.#database = new Database((query) => this.#send(query), { schema, hint })
+    this.#database = new Database((query) => this.#send(query), { schema, advice })
     this.#statements = this.#database.statements
   }
 

@@ -6588,22 +6588,22 @@ where head.run_at < pg_catalog.clock_timestamp() - interval '1 minute' and queue
       and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
   )
 limit 20`,
-  doctor_hints: `select hint.queue, hint.kind, hint.sort, hint.hints
+  doctor_signals: `select behind.queue, behind.kind, behind.sort, behind.signals
 from (
-  select seen.queue, seen.kind, 'signals' as sort, count(*) as hints
+  select seen.queue, seen.kind, 'signal' as sort, count(*) as signals
   from (select signal.queue, signal.kind from :schema.signal limit 100000) as seen
   group by seen.queue, seen.kind
   union all
-  select seen.queue, seen.kind, 'notices', count(*)
+  select seen.queue, seen.kind, 'notice', count(*)
   from (select notice.queue, notice.kind from :schema.notice limit 100000) as seen
   group by seen.queue, seen.kind
-) as hint
-where hint.hints > 10000 or not exists (
+) as behind
+where behind.signals > 10000 or not exists (
   select from :schema.worker
-  where hint.queue = any (worker.queues) and (hint.kind = '' or hint.kind = any (worker.kinds))
+  where behind.queue = any (worker.queues) and (behind.kind = '' or behind.kind = any (worker.kinds))
     and worker.seen_at > pg_catalog.clock_timestamp() - interval '30 seconds'
 )
-order by hint.hints desc
+order by behind.signals desc
 limit 20`,
   doctor_workers: `with recursive available as (
   (select job.queue, job.kind from :schema.job where job.state = 'available' order by job.queue, job.kind limit 1)

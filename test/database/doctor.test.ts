@@ -69,7 +69,7 @@ test('a queue that is well used has nothing wrong, check by check', async () => 
     'keys',
     'starvation',
     'parked',
-    'hints',
+    'signals',
     'objectives',
     'horizon',
     'vacuum',
@@ -345,9 +345,9 @@ describe('waiting jobs', () => {
   test('signals that no worker will ever fold in, or far too many of them, are found', async () => {
     await queue.claim()
     await queue.enqueue()
-    expect(await check('hints')).toMatchObject({ verdict: 'ok' })
+    expect(await check('signals')).toMatchObject({ verdict: 'ok' })
     await database.query('delete from :schema.worker')
-    expect((await check('hints')).findings).toEqual([
+    expect((await check('signals')).findings).toEqual([
       `1 signal of queue "${queue.name}", kind "send-invoice", wait to be folded in by a claim.`,
     ])
     await queue.beat()
@@ -355,7 +355,7 @@ describe('waiting jobs', () => {
       `insert into :schema.notice (queue, kind, tenant) select $1, '', 't' from generate_series(1, 10001)`,
       [queue.name],
     )
-    expect((await check('hints')).findings).toEqual([
+    expect((await check('signals')).findings).toEqual([
       `10,001 notices of queue "${queue.name}" wait to be folded in by a claim.`,
     ])
   })

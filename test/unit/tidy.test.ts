@@ -27,7 +27,7 @@ const written = files.filter(({ path }) => !path.endsWith('.gen.ts'))
 
 /** Lowest first. A file may import from its own layer and from those below. */
 const LAYERS: readonly { readonly name: string; readonly of: RegExp }[] = [
-  { name: 'base', of: /^(assert|clock|errors|file-errors|limits|logger|options|random|service)\.ts$/ },
+  { name: 'base', of: /^(assert|casing|clock|errors|file-errors|limits|logger|options|random|service)\.ts$/ },
   {
     name: 'domain',
     of: /^(job|retry|settings|scheduler|diagnosis)\/|^numbers\/(aggregator|histogram|numbers|window)\.ts$|^settle\/(outcome|decide|failure|planned-exit)\.ts$/,

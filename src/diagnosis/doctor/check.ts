@@ -20,7 +20,7 @@ export interface Check {
 export type DoctorQuery =
   | 'doctor_starvation'
   | 'doctor_parked'
-  | 'doctor_hints'
+  | 'doctor_signals'
   | 'doctor_leases'
   | 'doctor_reclaim'
   | 'doctor_limits'

@@ -1,6 +1,6 @@
 import type { Check } from './check.js'
 import { keys, leases, limits, objectives, reclaim, workers } from './jobs.js'
-import { hints, parked, starvation } from './ring.js'
+import { parked, signals, starvation } from './ring.js'
 import { history, horizon, locks, vacuum } from './server.js'
 
 /** Every check, in the order in which they are told: what stops work first, then what bends fairness, then what slows down. */
@@ -13,7 +13,7 @@ export const CHECKS: readonly Check[] = [
   keys,
   starvation,
   parked,
-  hints,
+  signals,
   objectives,
   horizon,
   vacuum,

@@ -29,12 +29,12 @@ export const parked: Check = {
   }),
 }
 
-export const hints: Check = {
-  name: 'hints',
-  title: 'Claims keep up with what they are told.',
-  query: 'doctor_hints',
+export const signals: Check = {
+  name: 'signals',
+  title: 'Claims keep up with signals and notices.',
+  query: 'doctor_signals',
   describe: (row) =>
-    `${counted(number(row, 'hints'), text(row, 'sort').replace(/s$/, ''))} of queue ${named(text(row, 'queue'))}` +
+    `${counted(number(row, 'signals'), text(row, 'sort'))} of queue ${named(text(row, 'queue'))}` +
     `${row['kind'] ? `, kind ${named(row['kind'])},` : ''} wait to be folded in by a claim.`,
   remedy: () => ({
     sentence: 'Start a worker for the queue and the kind; each claim folds in 256.',
