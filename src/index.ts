@@ -28,6 +28,7 @@ export type {
   TenantNumbers,
   TenantOrder,
 } from './numbers/numbers.js'
+export type { QueuesOptions, TenantsOptions } from './numbers/options.js'
 export type { CancelAllOptions, DrainOptions, Occupancy, PurgeOptions } from './operations/options.js'
 export type { BackoffOptions, RetryFunction, RetryOptions, RetryPolicy } from './retry/policy.js'
 export type {
@@ -47,7 +48,7 @@ export type {
 export type { SettleEvent } from './settle/completer.js'
 export type { PlannedExit } from './settle/planned-exit.js'
 export type { Queryable } from './store/store.js'
-export { type InTransaction, type JobToEnqueue, type QueuesOptions, Tenantry, type TenantsOptions } from './tenantry.js'
+export { type InTransaction, type JobToEnqueue, Tenantry } from './tenantry.js'
 export type { ClaimEvent } from './worker/claim-loop.js'
 export type { BatchContext, JobContext } from './worker/context.js'
 export type {

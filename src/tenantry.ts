@@ -10,18 +10,12 @@ import { type Scope, scopeOption } from './job/filter.js'
 import type { JobRecord } from './job/job.js'
 import { jobId } from './job/job-id.js'
 import { type EnqueueOptions, newJob } from './job/new-job.js'
-import {
-  inOrder,
-  type NumbersOptions,
-  type QueueNumbers,
-  TENANT_ORDERS,
-  type TenantNumbers,
-  type TenantOrder,
-} from './numbers/numbers.js'
+import { inOrder, type QueueNumbers, type TenantNumbers } from './numbers/numbers.js'
+import { type QueuesOptions, queuesOptions, type TenantsOptions, tenantsOptions } from './numbers/options.js'
 import { cancelAll, drain, moveJobs, purge } from './operations/operations.js'
 import type { CancelAllOptions, CancelOptions, DrainOptions, MoveOptions, PurgeOptions } from './operations/options.js'
 import { cancelReason } from './operations/options.js'
-import { checkKnownOptions, choiceOption, expected, integerOption, nameOption } from './options.js'
+import { checkKnownOptions, expected, nameOption } from './options.js'
 import { groupSettings, keySettings, kindSettings, queueSettings, tenantSettings } from './settings/check.js'
 import type {
   Configured,
@@ -52,18 +46,6 @@ export interface InTransaction {
 export interface JobToEnqueue<Input> extends EnqueueOptions {
   readonly definition: JobDefinition<Input, unknown>
   readonly payload: NoInfer<Input>
-}
-
-export interface TenantsOptions extends NumbersOptions {
-  /** 1 to 255 bytes. Default 'default'. */
-  readonly queue?: string
-  /** Which tenants come first. Default `backlog`. */
-  readonly sort?: TenantOrder
-}
-
-export interface QueuesOptions extends NumbersOptions {
-  /** Only this one, 1 to 255 bytes. Default: all. */
-  readonly queue?: string
 }
 
 /** The client: enqueues jobs, makes workers, and changes settings. One per process will do. */
@@ -218,17 +200,14 @@ export class Tenantry {
    * miss their objective. What workers count is at most some seconds old.
    */
   async tenants(options: TenantsOptions = {}): Promise<TenantNumbers[]> {
-    checkKnownOptions('tenants', options, ['queue', 'sort', ...NUMBERS_OPTIONS])
-    const { queue = 'default', sort = 'backlog' } = options
-    const order = choiceOption('sort', sort, TENANT_ORDERS)
-    return inOrder(await this.#numbers.tenants(nameOption('queue', queue), numbersOptions(options)), order)
+    const { queue, sort, numbers } = tenantsOptions(options)
+    return inOrder(await this.#numbers.tenants(queue, numbers), sort)
   }
 
   /** The queues, or one of them, each with the numbers of its tenants added up. */
   async queues(options: QueuesOptions = {}): Promise<QueueNumbers[]> {
-    checkKnownOptions('queues', options, ['queue', ...NUMBERS_OPTIONS])
-    const { queue } = options
-    return this.#numbers.queues(queue === undefined ? null : nameOption('queue', queue), numbersOptions(options))
+    const { queue, numbers } = queuesOptions(options)
+    return this.#numbers.queues(queue, numbers)
   }
 
   /**
@@ -279,20 +258,12 @@ function checkJob<Input>(job: JobToEnqueue<Input>, index: number): JobToEnqueue<
   throw expected(`job ${index} of enqueueMany`, 'an object with definition, payload and tenant', job)
 }
 
-/** The pool as the store sees it. */
+/** The pool as the stores see it. */
 function poolSession(pool: DatabasePool) {
   return {
     query: (query: SqlQuery) => pool.query(query),
+    // node-postgres types `query` with overloads, of which `Queryable` is the one that is used here.
     transaction: <Result>(run: (client: Queryable) => Promise<Result>) =>
       pool.transaction((client) => run(client as unknown as Queryable)),
-  }
-}
-
-const NUMBERS_OPTIONS = ['minutes', 'countMax']
-
-function numbersOptions({ minutes = 5, countMax = 500_000 }: NumbersOptions) {
-  return {
-    minutes: integerOption('minutes', minutes, { min: 0, max: 60 }),
-    countMax: integerOption('countMax', countMax, { min: 1, max: 100_000_000 }),
   }
 }

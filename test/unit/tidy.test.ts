@@ -30,7 +30,7 @@ const LAYERS: readonly { readonly name: string; readonly of: RegExp }[] = [
   { name: 'base', of: /^(assert|casing|clock|errors|file-errors|limits|logger|options|random|service)\.ts$/ },
   {
     name: 'domain',
-    of: /^(job|retry|settings|scheduler|diagnosis)\/|^numbers\/(aggregator|histogram|numbers|window)\.ts$|^settle\/(outcome|decide|failure|planned-exit)\.ts$/,
+    of: /^(job|retry|settings|scheduler|diagnosis)\/|^numbers\/(aggregator|histogram|numbers|options|window)\.ts$|^settle\/(outcome|decide|failure|planned-exit)\.ts$/,
   },
   { name: 'driver', of: /^driver\// },
   { name: 'store', of: /^store\// },

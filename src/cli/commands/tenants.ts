@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import { TENANT_ORDERS, type TenantOrder } from '../../numbers/numbers.js'
+import { MINUTES, MINUTES_DEFAULT } from '../../numbers/options.js'
 import type { TenantSettings } from '../../settings/settings.js'
 import { CONNECTION_HELP } from '../connect.js'
 import { type CommandFactory, type Edge, stdoutColors } from '../edge.js'
@@ -26,7 +27,9 @@ export const sortOption = () =>
     .default('backlog')
 
 export const minutesOption = () =>
-  new Option('--minutes <n>', 'full minutes before the current one that count').argParser(wholeNumber(0, 60)).default(5)
+  new Option('--minutes <n>', 'full minutes before the current one that count')
+    .argParser(wholeNumber(MINUTES.min, MINUTES.max))
+    .default(MINUTES_DEFAULT)
 
 export const tenantsCommand: CommandFactory = (edge) =>
   settingsGroup<TenantSettings>(
