@@ -46,7 +46,13 @@ Examples:
   $ tenantry demo                     see the difference between FIFO and fair, without a database of your own
   $ tenantry migrate                  create or upgrade the tables
   $ tenantry enqueue KIND --tenant T  enqueue a job; jobs show ID and jobs cancel ID look after it
-  $ tenantry replay log.swf.gz        replay a recorded workload through both
+  $ tenantry top                      who waits, who runs, and who gets more than its share
+  $ tenantry why ID                   the one rule that keeps a job from running, and what would change it
+  $ tenantry tenants set T --weight 4 --concurrency 10
+                                      what a tenant gets; queues, groups, kinds and keys have settings too
+  $ tenantry pause QUEUE --tenant T   nothing more of it starts until resume
+  $ tenantry doctor                   what is wrong with the queues and the database
+  $ tenantry replay log.swf.gz        replay a recorded workload through FIFO and fair
 
 Exit codes: 0 success, 1 failure, 2 usage, 69 database unreachable, 77 permission denied, 78 configuration,
 130 and 143 stopped by SIGINT and SIGTERM. Data goes to stdout, everything else to stderr. DEBUG=1 adds stack traces.`
